@@ -34,7 +34,7 @@ import fairlead
 from benchmarks.measure import load, machine
 from fairlead.engine import Engine
 from fairlead.matching.results.delivery_order import ids_of
-from fairlead.model.columns import Columns, arrow_schema
+from fairlead.model.events.columns import Columns, arrow_schema
 from fairlead.order.event_identity import event_identities
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.total import in_order

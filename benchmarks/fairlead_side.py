@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from fairlead.engine import Engine
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
 
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import fairlead
 from benchmarks.measure import machine
 from fairlead.matching.results.delivery_order import delivery_words
-from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns, arrow_schema, record_batch
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.event_time import EventTimeMatcher
 
 Result = TypeVar("Result")

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 import fairlead
 from benchmarks.fairlead_side import python_engine
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
 
 CLOCK_EVERY = 16

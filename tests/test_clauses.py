@@ -29,8 +29,8 @@ from fairlead.guarantees.shape import links
 from fairlead.language import compile_text
 from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
-from fairlead.model.expression import Predicate
-from fairlead.model.plan import Plan
+from fairlead.model.plans.expression import Predicate
+from fairlead.model.plans.plan import Plan
 from fairlead.testing.properties.clauses import CHECKS
 from fairlead.transport.admission.records import RecordReader
 from tests.root import ROOT

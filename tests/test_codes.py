@@ -13,9 +13,9 @@ import pytest
 from fairlead import errors
 from fairlead.error_codes import CODES, KINDS
 from fairlead.errors import DataError, FairleadError, FairleadWarning, InvariantError
-from fairlead.model.identity import POSITIONS_MAX
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import LintWarning
+from fairlead.model.plans.plan import LintWarning
+from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.testing import error_page
 from tests.root import ROOT
 from tests.source_trees import modules, nodes_of

@@ -115,8 +115,8 @@ def a_search_that_was_stopped(folder: Path) -> None:
 
 
 def derived_blocks_that_are_missing(folder: Path) -> None:
-    from fairlead.transport.log.block import Block
-    from fairlead.transport.log.block_store import Tails
+    from fairlead.transport.log.blocks.block import Block
+    from fairlead.transport.log.blocks.block_store import Tails
     from fairlead.transport.log.memory_log import MemoryLog
 
     asyncio.run(Tails(MemoryLog(), 1.0, "subscribe again").store(Block("A", "s", 7, 7, 1, "", b"")))

@@ -21,8 +21,8 @@ import pyarrow as pa
 import fairlead
 from benchmarks.live.scenarios import ROW, Scenario, batch_of, rows_of
 from fairlead.engine import Engine
-from fairlead.model.columns import Columns
-from fairlead.transport.log.block import INDEX_BITS, pieces
+from fairlead.model.events.columns import Columns
+from fairlead.transport.log.blocks.block import INDEX_BITS, pieces
 
 STREAM = "ALL"
 WINDOW = 256

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from fairlead.engine import Engine, compile
     from fairlead.errors import DataError, FairleadError, LanguageError, LogError, StateError, UnsupportedError, UsageError
     from fairlead.explanation import Explanation, explain
-    from fairlead.model.event import Event
+    from fairlead.model.events.event import Event
+    from fairlead.model.events.position import Position
+    from fairlead.model.events.verdict import EventReport, EventVerdict
     from fairlead.model.guarantee import Guarantee, Property, Verdict
-    from fairlead.model.plan import Plan, Subscription
-    from fairlead.model.position import Position
-    from fairlead.model.relation import Relation
-    from fairlead.model.verdict import EventReport, EventVerdict
+    from fairlead.model.plans.plan import Plan, Subscription
+    from fairlead.model.relations.relation import Relation
     from fairlead.runtime.embedded import Result, Run, match
     from fairlead.runtime.live.client import connect
 
@@ -34,12 +34,12 @@ _HOME = {
         "UsageError",
     ),
     "fairlead.explanation": ("Explanation", "explain"),
-    "fairlead.model.event": ("Event",),
+    "fairlead.model.events.event": ("Event",),
     "fairlead.model.guarantee": ("Guarantee", "Property", "Verdict"),
-    "fairlead.model.plan": ("Plan", "Subscription"),
-    "fairlead.model.position": ("Position",),
-    "fairlead.model.relation": ("Relation",),
-    "fairlead.model.verdict": ("EventReport", "EventVerdict"),
+    "fairlead.model.plans.plan": ("Plan", "Subscription"),
+    "fairlead.model.events.position": ("Position",),
+    "fairlead.model.relations.relation": ("Relation",),
+    "fairlead.model.events.verdict": ("EventReport", "EventVerdict"),
     "fairlead.runtime.embedded": ("Result", "Run", "match"),
     "fairlead.runtime.live.client": ("connect",),
 }

@@ -11,7 +11,7 @@
      └─► the relations of all units ──► one order of delivery (results/delivery_order.py) ──► relations
     the state of every unit, the same bytes from either lane ──► another engine                  dump, load
 
-A plan is split into units (model/partition.py), each a function of its subscriptions, those upstream, and the events. The
+A plan is split into units (model/plans/partition.py), each a function of its subscriptions, those upstream, and the events. The
 engine passes the same events to every unit and merges their relations. Units move to kernels one by one; the deliveries and the
 dumped state do not depend on when.
 
@@ -36,13 +36,13 @@ from fairlead.matching.state.encoding import Change, encode
 from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.matching.unit import KERNELS_FROM, UnitEngine
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, wrong_kind
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event
-from fairlead.model.partition import START, partition
-from fairlead.model.plan import Plan
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
-from fairlead.model.values import TIMESTAMP_RANGE
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.plans.partition import START, partition
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check

@@ -20,13 +20,13 @@ from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines
 from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
-from fairlead.model.clocks import heard_types
-from fairlead.model.expression import render, render_condition
+from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.values import duration_words
+from fairlead.model.plans.clocks import heard_types
+from fairlead.model.plans.expression import render, render_condition
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 
 @dataclass(frozen=True)

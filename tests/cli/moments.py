@@ -113,7 +113,7 @@ def naming(which: int, ready: Callable[[], None]) -> None:
 
 
 def summary(ready: Callable[[], None]) -> None:
-    from fairlead.cli.summary import Summary
+    from fairlead.cli.display.summary import Summary
 
     calling(Summary, "to_json", 1, ready)
 

@@ -21,8 +21,8 @@ from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.matching.unit import KERNELS_FROM
-from fairlead.model.identity import from_hex, signed
-from fairlead.model.layout import layout_of
+from fairlead.model.relations.identity import from_hex, signed
+from fairlead.model.relations.layout import layout_of
 from tests.cli.shop import fairlead, write_lines
 
 EACH = "TYPE A (v INT)\nSUBSCRIPTION Each MATCH A a EMIT Seen(v = a.v)\n"

@@ -13,8 +13,8 @@ import pytest
 from fairlead import Run, compile, match
 from fairlead.deliver.fold import remaining
 from fairlead.errors import FairleadWarning
-from fairlead.model.identity import from_hex
-from fairlead.model.relation import Relation
+from fairlead.model.relations.identity import from_hex
+from fairlead.model.relations.relation import Relation
 from tests.cli.shop import fairlead
 from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, judged, read, sequence
 

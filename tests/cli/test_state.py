@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.state import held
+from fairlead.cli.files.state_file import held
 from fairlead.errors import StateError
 from fairlead.runtime.run_state import decode_run
 from tests.cli.shop import at, command, fairlead, write_lines

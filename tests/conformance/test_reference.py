@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.language import compile_text
-from fairlead.model.values import microseconds
+from fairlead.model.events.values import microseconds
 from fairlead.testing.conformance import CaseOutcome, ConformanceSuite
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.admission.records import read_records

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import fairlead
-from fairlead.model.event import Event
-from fairlead.model.relation import Relation
+from fairlead.model.events.event import Event
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time import EventTimeMatcher, OrderedFindings
 from fairlead.runtime.sorting import AllFresh
 from fairlead.testing.revision_cases import RevisionOutcome, RevisionSuite, load_revision_cases, record_of

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fairlead.deliver.alignment import repeats, start_in, start_in_receipt, starts
 from fairlead.deliver.receipt import SAMPLES_MAX, ReceiptBook
-from fairlead.model.identity import Words, relation_id, signed
-from fairlead.model.identity import from_hex as words_of_ids
+from fairlead.model.relations.identity import Words, relation_id, signed
+from fairlead.model.relations.identity import from_hex as words_of_ids
 
 IDS = words_of_ids([relation_id("ab" * 32, 0, [(at,)]) for at in range(200)])
 FEW = st.lists(st.integers(0, 3), max_size=30)

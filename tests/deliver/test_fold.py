@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fairlead.deliver.fold import remaining
 from fairlead.deliver.receipt import Receipt, ReceiptBook, compare
-from fairlead.model.identity import Words, relation_id, signed
-from fairlead.model.identity import from_hex as words_of_ids
-from fairlead.model.position import Position
+from fairlead.model.events.position import Position
+from fairlead.model.relations.identity import Words, relation_id, signed
+from fairlead.model.relations.identity import from_hex as words_of_ids
 
 IDS = [relation_id("ab" * 32, 0, [Position(at), Position(at + 1)]) for at in range(6)]
 

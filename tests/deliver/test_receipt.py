@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.deliver.receipt import SAMPLES_MAX, Receipt, ReceiptBook, compare
 from fairlead.errors import UsageError
-from fairlead.model.identity import Words, signed, to_bytes, to_hex
+from fairlead.model.relations.identity import Words, signed, to_bytes, to_hex
 
 RULES = "TYPE A (x INT) TYPE B (x INT) SUBSCRIPTION S MATCH A a AND B b"
 EVENTS = [{"type": name, "x": x} for x in range(4) for name in "AB"]

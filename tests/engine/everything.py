@@ -11,8 +11,8 @@ from typing import Any
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "state-v5.bin"

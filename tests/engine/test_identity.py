@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.model.identity import from_hex, position_word, relation_id, relation_ids, to_hex, words_of
-from fairlead.model.position import Position
+from fairlead.model.events.position import Position
+from fairlead.model.relations.identity import from_hex, position_word, relation_id, relation_ids, to_hex, words_of
 
 DIGEST = "0123456789abcdef" * 4
 

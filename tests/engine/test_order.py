@@ -12,8 +12,8 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.language import compile_text
-from fairlead.model.columns import Columns
-from fairlead.model.position import Position, parse_position
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.position import Position, parse_position
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import Case, cases
 

@@ -16,7 +16,7 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import MAGIC, VERSION, Change
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.spark.stream.resumption import RuleChange
 from fairlead.transport.admission.records import RecordReader
 from fairlead.transport.events import read_events

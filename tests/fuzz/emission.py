@@ -13,8 +13,8 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.matching.results.relation_batches import relation_table
-from fairlead.model.layout import layout_of
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.layout import layout_of
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from fairlead.language import compile_text
 from fairlead.matching.compiled.running.vector import MANY, TypeRows, truth
 from fairlead.matching.expressions.functions import like_pattern
-from fairlead.model.expression import Condition, Field, Like
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import Condition, Field, Like
 from fairlead.testing.interpreter import is_like
 
 SIGNS = (

@@ -22,15 +22,15 @@ from fairlead.language import compile_text
 from fairlead.matching.compiled.planning.eligibility import expenses
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.canonical import with_order
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event
-from fairlead.model.event_order import by_attributes
-from fairlead.model.identity import Words, mixed_in
-from fairlead.model.layout import layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.values import microseconds
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event
+from fairlead.model.events.values import microseconds
+from fairlead.model.plans.canonical import with_order
+from fairlead.model.plans.event_order import by_attributes
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import Words, mixed_in
+from fairlead.model.relations.layout import layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.reference import Members, ReferenceConjunction, ReferenceMatcher
 from fairlead.transport.admission.records import RecordReader
 from tests.fuzz.rules import Rules, rules

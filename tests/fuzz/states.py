@@ -26,8 +26,8 @@ from fairlead.matching.compiled.planning.eligibility import expenses
 from fairlead.matching.state import packed_columns
 from fairlead.matching.state.encoding import MAGIC, VERSION
 from fairlead.matching.state.packed_columns import KINDS
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.admission.records import read_records
 from tests.fuzz.plans import _loaded
 from tests.fuzz.rules import rules

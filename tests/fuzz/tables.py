@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from fairlead.errors import FairleadError
 from fairlead.language import compile_text
-from fairlead.model.types import EventType
+from fairlead.model.events.types import EventType
 from fairlead.runtime.embedded import match
-from fairlead.transport.log.block import Block, decode
-from fairlead.transport.log.block_filter import MIXED
-from fairlead.transport.log.mixed_block import wanted_events
+from fairlead.transport.log.blocks.block import Block, decode
+from fairlead.transport.log.blocks.block_filter import MIXED
+from fairlead.transport.log.blocks.mixed_block import wanted_events
 
 PLAN = compile_text("TYPE A (x INT, s STRING, b BINARY) SUBSCRIPTION S MATCH A a[2] PER s EMIT X (s = a[1].s, b = a[2].b)")
 ROWS = 24

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from fairlead.errors import DataError
 from fairlead.language import compile_text
-from fairlead.model.types import Catalogue, Kind
+from fairlead.model.events.types import Catalogue, Kind
 from fairlead.transport.admission.problems import Rejected
 from fairlead.transport.events import read_events
 from fairlead.transport.files.event_files import read_files

@@ -14,7 +14,7 @@ from random import Random
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.why import BranchFinding, why
 from fairlead.transport.admission.records import RecordReader
 from tests.fuzz.plans import Different, _members

@@ -15,7 +15,7 @@ from fairlead.guarantees.clause_traces import ClauseEntry, load_clause_traces
 from fairlead.guarantees.runtime_traces import load_runtime_traces
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.testing.counterexamples.clause_search import claims_of
 from fairlead.testing.counterexamples.clause_table import CLAUSES
 from fairlead.testing.counterexamples.clause_worlds import AddedClause, clause_world, plan_of_world

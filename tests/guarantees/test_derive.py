@@ -10,9 +10,9 @@ import pytest
 from fairlead.errors import LanguageError
 from fairlead.guarantees import ConjunctionShape, Runtime, counterexample, derive, derive_on, shape_of
 from fairlead.guarantees.shape import SIMPLER, free_slots, is_at_most
+from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Matching
-from fairlead.model.values import duration_words
+from fairlead.model.plans.plan import Matching
 from tests.guarantees.worlds import compiled
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at" for name in "ABCDN") + "\n"

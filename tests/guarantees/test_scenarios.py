@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fairlead.guarantees.shape import ConjunctionShape, shape_of
-from fairlead.model.canonical import in_canonical_order
 from fairlead.model.guarantee import Property
+from fairlead.model.plans.canonical import in_canonical_order
 from fairlead.testing.counterexamples.directed_scenarios import THEOREMS, Theorem
 from fairlead.testing.counterexamples.random_scenarios import scenario
 from fairlead.testing.counterexamples.scenario_matcher import run

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.counterexamples.clause_worlds import events_of_records
 from fairlead.testing.properties.trace import Trace, trace_of
 from fairlead.testing.reference import ReferenceMatcher

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from fairlead.language import compile_text
-from fairlead.model.plan import Subscription
+from fairlead.model.plans.plan import Subscription
 
 TYPES = """
 TYPE A (k INT, v INT, w INT, at TIMESTAMP) TIME at

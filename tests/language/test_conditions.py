@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError
-from fairlead.language.checking.conditions import Every, Some, formula, normal_form
-from fairlead.language.checking.scope import AliasMember, Scope
+from fairlead.language.checking.typing.conditions import Every, Some, formula, normal_form
+from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.language.parsing.parser import parse
-from fairlead.model.expression import Compare, IsNull, Literal, Truth
-from fairlead.model.types import Attribute, DataType, EventType, Kind
+from fairlead.model.events.types import Attribute, DataType, EventType, Kind
+from fairlead.model.plans.expression import Compare, IsNull, Literal, Truth
 
 from .sentences import condition, refused_in, refused_where, subscription
 

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.language.checking.literals import UNITS
-from fairlead.model.expression import AGGREGATES, FUNCTIONS
+from fairlead.language.checking.typing.literals import UNITS
+from fairlead.model.plans.expression import AGGREGATES, FUNCTIONS
 from tests.root import ROOT
 
 REFERENCE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")

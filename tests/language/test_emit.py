@@ -3,8 +3,8 @@
 import pytest
 
 from fairlead.language import compile_text
-from fairlead.model.expression import Aggregate, Arithmetic, Field, Literal
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import Aggregate, Arithmetic, Field, Literal
 
 from .sentences import plan, refused, refused_in
 

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.model.canonical import with_order
-from fairlead.model.event_order import by_attributes
+from fairlead.model.plans.canonical import with_order
+from fairlead.model.plans.event_order import by_attributes
 
 TYPES = "TYPE A (x INT, at TIMESTAMP) TIME at TYPE B (x INT, s STRING, ts TIMESTAMP, at TIMESTAMP) TIME ts TYPE C (n INT) "
 DIGESTS = [

@@ -1,9 +1,9 @@
 """The example that the language is introduced with compiles exactly as written."""
 
 from fairlead.language import compile_text
-from fairlead.model.expression import Arithmetic, Compare, Condition, Field, Predicate
-from fairlead.model.plan import Disposal, Element, Emission, Matching, Quantifier, Slot
-from fairlead.model.types import Attribute, DataType, EventType, Kind
+from fairlead.model.events.types import Attribute, DataType, EventType, Kind
+from fairlead.model.plans.expression import Arithmetic, Compare, Condition, Field, Predicate
+from fairlead.model.plans.plan import Disposal, Element, Emission, Matching, Quantifier, Slot
 
 EXAMPLE = """TYPE EarningsReport (symbol STRING, at TIMESTAMP) TIME at
 TYPE StockQuote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairlead.model.expression import (
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Call,
@@ -17,7 +18,6 @@ from fairlead.model.expression import (
     TimeOf,
     Truth,
 )
-from fairlead.model.types import Kind
 
 from .sentences import condition, plan, refused, refused_in, refused_where, subscription
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError, Place
 from fairlead.language import compile_text
-from fairlead.model.expression import AGGREGATES, FUNCTIONS
-from fairlead.model.plan import Plan
+from fairlead.model.plans.expression import AGGREGATES, FUNCTIONS
+from fairlead.model.plans.plan import Plan
 
 from .sentences import TYPES
 

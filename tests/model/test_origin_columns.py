@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.model.origin_columns import SOURCE_TYPE, SequenceColumn, SourceColumn
+from fairlead.model.events.origin_columns import SOURCE_TYPE, SequenceColumn, SourceColumn
 
 NAMES = st.lists(st.sampled_from((None, "", "a", "b", "é")), max_size=12)
 NUMBERS = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=12)

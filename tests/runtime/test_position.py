@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fairlead
 from fairlead.engine import KERNELS_FROM, Engine
-from fairlead.model.identity import POSITIONS_MAX
+from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.runtime.embedded import Run, until_microseconds
 from fairlead.transport import read_events, read_files
 from tests.matching.generators.generated import Case

@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 import fairlead
 from fairlead import spark as fl
 from fairlead.engine import Engine
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.runtime.live.given import Given, usable

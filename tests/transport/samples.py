@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event
-from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
 
 
 def attributes(**kinds: Kind | DataType) -> tuple[Attribute, ...]:

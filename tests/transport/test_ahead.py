@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairlead.errors import DataError
-from fairlead.model.columns import Columns
+from fairlead.model.events.columns import Columns
 from fairlead.transport import Rejected, read_files
 from fairlead.transport.threads.read_ahead import AHEAD, read_ahead
 from tests.transport.samples import CATALOGUE, events, login, majors

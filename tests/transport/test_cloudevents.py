@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import fairlead
 from fairlead.errors import DataError, UsageError
-from fairlead.model.types import Catalogue, DataType, EventType, Kind
+from fairlead.model.events.types import Catalogue, DataType, EventType, Kind
 from fairlead.transport import Rejected, read_files, read_records
 from fairlead.transport.output.cloud_events import BATCHED, STRUCTURED, CloudEvents, Message, Received
 from tests.transport.samples import CATALOGUE, QUOTE, attributes, events, login, majors, quote, write

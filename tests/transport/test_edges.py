@@ -12,9 +12,9 @@ import pytest
 
 from fairlead.errors import DataError
 from fairlead.language import compile_text
-from fairlead.model.columns import decimals_at
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import canonical
+from fairlead.model.events.columns import decimals_at
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import canonical
 from fairlead.transport.events import read_events
 from tests.fuzz import values
 

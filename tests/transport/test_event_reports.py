@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairlead import compile, match
-from fairlead.cli.deliveries import read_deliveries
-from fairlead.cli.screen import verdict_words
-from fairlead.model.relation import MINUS, PLUS
-from fairlead.model.verdict import EventReport, EventVerdict
+from fairlead.cli.display.screen import verdict_words
+from fairlead.cli.files.deliveries import read_deliveries
+from fairlead.model.events.verdict import EventReport, EventVerdict
+from fairlead.model.relations.relation import MINUS, PLUS
 from fairlead.transport.events import read_events
 from fairlead.transport.output.cloud_events import relation_event, report_event
 from fairlead.transport.output.relation_files import open_relations

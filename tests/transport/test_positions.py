@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import DataError
-from fairlead.model.columns import Columns
-from fairlead.model.identity import POSITIONS_MAX
-from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue, EventType, Kind
+from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.transport import Rejected, Validation, read_events, read_files, read_table, validate_files
 from fairlead.transport.admission.bulk_check import columnwise
 from fairlead.transport.admission.gate import Intake

@@ -14,9 +14,9 @@ import pytest
 
 import fairlead
 from fairlead.errors import DataError, Place
+from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Plan
-from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.plans.plan import Plan
 from fairlead.transport import Rejected, open_relations, read_files, read_records, read_table
 from tests.transport.samples import CATALOGUE, EVERY, ONE_TYPE, login, quote, write
 

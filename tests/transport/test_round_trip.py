@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import DataError
-from fairlead.model.columns import arrow_schema
-from fairlead.model.event import Event
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import TIMESTAMP_RANGE, canonical, jsonable
+from fairlead.model.events.columns import arrow_schema
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import TIMESTAMP_RANGE, canonical, jsonable
 from fairlead.transport import read_files, read_records, read_table
 from fairlead.transport.admission.converters import DOUBTS, column
 from tests.transport.samples import ALL_TYPES, EVERY, PAIR, events

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from fairlead.errors import DataError
-from fairlead.model.types import Catalogue, DataType, EventType, Kind
+from fairlead.model.events.types import Catalogue, DataType, EventType, Kind
 from fairlead.transport import LastSequences, Rejected, is_table, read_events, read_table
 from tests.transport.samples import ALL_TYPES, CATALOGUE, ONE_TYPE, attributes, events, login, majors, quote
 

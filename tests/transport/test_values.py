@@ -1,4 +1,4 @@
-"""Raw values that Python would bend silently: found while reading input, kept out by model/values.py."""
+"""Raw values that Python would bend silently: found while reading input, kept out by model/events/values.py."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy
 import pandas
 import pytest
 
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import canonical
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import canonical
 
 DECIMAL = DataType(Kind.DECIMAL, 6, 2)
 

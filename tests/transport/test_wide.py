@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairlead.errors import DataError
-from fairlead.model.columns import SEPARATE_SCANS_MAX, Columns, code_type, rows_by_code
-from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.model.events.columns import SEPARATE_SCANS_MAX, Columns, code_type, rows_by_code
+from fairlead.model.events.types import Catalogue, EventType, Kind
 from fairlead.transport import read_files, read_records, read_table
 from fairlead.transport.admission.gate import Intake
 from fairlead.transport.tables.table_reader import examined

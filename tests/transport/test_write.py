@@ -13,10 +13,10 @@ import pytest
 from fairlead.errors import DataError, UsageError
 from fairlead.language import compile_text
 from fairlead.matching.results.relation_batches import relation_table
-from fairlead.model.layout import layout_of, relation_schema
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
-from fairlead.model.types import Kind
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Kind
+from fairlead.model.relations.layout import layout_of, relation_schema
+from fairlead.model.relations.relation import Relation
 from fairlead.transport import RejectWriter, open_relations, read_files, read_records
 from tests.transport.samples import CATALOGUE, events, login, quote, write
 

@@ -12,9 +12,9 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 
 from fairlead import compile, match
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventReport, EventVerdict
+from fairlead.model.events.verdict import EventReport, EventVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.deliveries import NO_NUMBERS, Batch, DeliveryNumbers
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events

@@ -27,7 +27,7 @@ from fairlead.cli.live.publish import publish
 from fairlead.cli.live.streams import streams
 from fairlead.cli.live.tail import tail
 from fairlead.cli.live.up import up
-from fairlead.cli.shell import Shell
+from fairlead.cli.process.shell import Shell
 
 
 @click.group(cls=Shell, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

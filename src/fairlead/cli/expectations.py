@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+from fairlead.cli.display.screen import counted, shown_positions
 from fairlead.cli.rule_tests import ExpectedRelation, RuleTest
-from fairlead.cli.screen import counted, shown_positions
 from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import canonical, jsonable
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import canonical, jsonable
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.embedded import Result, match
 
 

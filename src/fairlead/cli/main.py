@@ -15,7 +15,7 @@ import signal
 import sys
 from types import FrameType
 
-from fairlead.cli.signals import ENDING, HELD, comes_too_late
+from fairlead.cli.process.signals import ENDING, HELD, comes_too_late
 
 COLLECTED_AFTER = 100_000
 """Objects created before the garbage collector runs: importing creates hundreds of thousands that stay, matching next to none.
@@ -27,7 +27,7 @@ def main() -> None:
     _end_at_once()
     try:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for unused linear algebra: 40 ms
-        from fairlead.cli import standard_streams, without_pandas
+        from fairlead.cli.process import standard_streams, without_pandas
 
         standard_streams.prepare()
         without_pandas.hide()

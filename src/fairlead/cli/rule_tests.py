@@ -13,7 +13,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from fairlead.cli.rules import ENDING, decoded, read_bytes
+from fairlead.cli.files.rule_files import ENDING, decoded, read_bytes
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.limits import LIMITS

@@ -11,8 +11,8 @@ with the most deliveries in agreement counts, and of these the first: so a part 
 belongs, and the difference is found there. But a relation is not delivered twice without being taken back in between: `x y` and
 `y x` are not `x y x`, of which one has the beginning and the other the end. They differ.
 
-Takes: the words of deliveries (model/identity.py), or a receipt that knows each of its deliveries. Gives: after how many
-deliveries the part begins, and the receipt that it has then. Never: decides whether the two agree.
+Takes: the words of deliveries (model/relations/identity.py), or a receipt that knows each of its deliveries. Gives: after how
+many deliveries the part begins, and the receipt that it has then. Never: decides whether the two agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.deliver.receipt import Receipt, digests_of
-from fairlead.model.identity import Words, mix_all, running, to_bytes, to_hex
+from fairlead.model.relations.identity import Words, mix_all, running, to_bytes, to_hex
 
 
 def start_in(whole: Words, part: Words) -> int | None:

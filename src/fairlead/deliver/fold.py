@@ -2,8 +2,8 @@
 
     + a   + b   - a   + c        leaves   + b   + c
 
-A delivery and the one that takes it back have complementary words (model/identity.py), so words are enough to fold. Folding a
-part of a sequence first changes nothing: it leaves what the whole leaves.
+A delivery and the one that takes it back have complementary words (model/relations/identity.py), so words are enough to fold.
+Folding a part of a sequence first changes nothing: it leaves what the whole leaves.
 
 Takes: the words of deliveries, in order. Gives: the places of those that are left. Never: sees a relation.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.model.identity import ID_BYTES, Words, to_bytes
+from fairlead.model.relations.identity import ID_BYTES, Words, to_bytes
 
 
 def remaining(words: Words) -> npt.NDArray[np.int64]:

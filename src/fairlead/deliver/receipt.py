@@ -1,8 +1,8 @@
 """Receipts: a subscriber's deliveries, as a rolling digest that two subscribers can compare.
 
 Each delivery mixes the relation's id and its number into the digest, so equal digests after n deliveries mean: the same
-relations, in the same order, from the first to the n-th (model/identity.py). A receipt also keeps samples of the digest along
-the way. Their number is bounded: when there are too many, every second one is dropped.
+relations, in the same order, from the first to the n-th (model/relations/identity.py). A receipt also keeps samples of the
+digest along the way. Their number is bounded: when there are too many, every second one is dropped.
 
 A subscriber that joins later continues the numbers of the others, and so has a digest of deliveries that it did not get itself:
 `count` has all deliveries of the lineage, `joined` how many of them were before the subscriber joined, `delivered` the rest.
@@ -32,7 +32,7 @@ import numpy.typing as npt
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.arguments import require_kind
-from fairlead.model.identity import ID_BYTES, Words, from_hex, running, to_hex
+from fairlead.model.relations.identity import ID_BYTES, Words, from_hex, running, to_hex
 
 SAMPLES_MAX = 4096
 """Samples kept: 4096 × 32 hex digits are 128 kB, whatever the number of deliveries; up to 4096 deliveries are exact."""
@@ -54,8 +54,8 @@ class Receipt:
     stride: int = 1
     samples: tuple[str, ...] = field(default=(), repr=False)
     ids: bytes | None = field(default=None, repr=False)
-    """The words of what was delivered here (model/identity.py), 16 bytes each, if the relations are in memory anyway: the id of
-    each relation, or its complement where it is taken back."""
+    """The words of what was delivered here (model/relations/identity.py), 16 bytes each, if the relations are in memory anyway:
+    the id of each relation, or its complement where it is taken back."""
     joined: int = 0
     """The deliveries of the lineage before this subscriber joined. They are part of the digest, and were not delivered here."""
     joined_digest: str = NOTHING
@@ -150,7 +150,8 @@ class ReceiptBook:
         self.joined, self.joined_total = self.count, self.total
 
     def note(self, ids: Sequence[str] | Words) -> Words:
-        """Records deliveries in order, by id as text, or by their words (model/identity.py). Returns the digest after each."""
+        """Records deliveries in order, by id as text, or by their words (model/relations/identity.py). Returns the digest after
+        each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
         sums = running(words, self.count, self.total)
         self.note_digests(sums)

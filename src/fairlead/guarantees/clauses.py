@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, shape_of
+from fairlead.model.events.types import Catalogue
+from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Branch, Disposal, Matching, Subscription
-from fairlead.model.types import Catalogue
-from fairlead.model.values import duration_words
+from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
 
 Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"

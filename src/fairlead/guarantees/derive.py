@@ -27,7 +27,7 @@ from fairlead.guarantees.runtimes import Runtime, kept_if, lost_by_runtime
 from fairlead.guarantees.shape import free_slots, shape_of
 from fairlead.guarantees.table import Counterexample, load_table
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 Verdicts = tuple[Guarantee, ...]
 """One for each Property, in their order."""

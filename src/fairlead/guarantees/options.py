@@ -12,9 +12,9 @@ from fairlead.guarantees.paper import PAPER
 from fairlead.guarantees.reasons import Blame, reason
 from fairlead.guarantees.shape import ConjunctionShape, free_slots, links, shape_for_event_validity, shape_of
 from fairlead.guarantees.table import LostProperty, Table, load_table
+from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Branch, Disposal, Matching, Subscription
-from fairlead.model.types import Catalogue
+from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
 
 _DISPOSALS = {
     Disposal.INFIX: Blame.INFIX,

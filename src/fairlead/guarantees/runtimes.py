@@ -18,9 +18,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from fairlead.dataclass import dataclass
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 PAGE = "docs/guarantees.md, runtimes"
 ONE_TOPIC = "declare them in one TOPIC"

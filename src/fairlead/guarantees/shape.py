@@ -21,9 +21,9 @@ from functools import lru_cache, wraps
 from itertools import combinations
 from typing import Protocol, TypeVar
 
-from fairlead.model.expression import render_condition
-from fairlead.model.plan import Branch, Matching
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import render_condition
+from fairlead.model.plans.plan import Branch, Matching
 
 
 class ConjunctionShape(Enum):

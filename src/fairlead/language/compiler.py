@@ -13,15 +13,15 @@ from fairlead.language.checking.event_order import event_order
 from fairlead.language.checking.hierarchy import Emitters, emitters, order
 from fairlead.language.checking.subscription import Checked, checked
 from fairlead.language.checking.topics import with_topics
-from fairlead.language.checking.types import catalogue_of, with_type
+from fairlead.language.checking.type_declarations import catalogue_of, with_type
 from fairlead.language.dialects import DIALECTS, FAIRLEAD, FrontEnd
 from fairlead.language.lint.pipeline import lint
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
-from fairlead.model.canonical import Identity, identity_of, in_canonical_order
-from fairlead.model.plan import Plan, Subscription
-from fairlead.model.types import Catalogue, EventType
+from fairlead.model.events.types import Catalogue, EventType
+from fairlead.model.plans.canonical import Identity, identity_of, in_canonical_order
+from fairlead.model.plans.plan import Plan, Subscription
 
 
 def compile_text(text: str, file: str | None = None, dialect: str = FAIRLEAD) -> Plan:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from fairlead.model.event import Event
-from fairlead.model.position import Position
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
 
 
 class Match(NamedTuple):

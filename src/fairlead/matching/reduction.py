@@ -1,9 +1,9 @@
 """How the candidate events of each slot are reduced before any of them is tried: a plan for one search.
 
-A depth-first search (search.py, codegen/search.py) is fast as long as its attempts succeed; if they fail repeatedly, its steps
-multiply. Then the candidates of all slots are reduced instead, by semi-joins (Yannakakis 1981; arc consistency): a candidate
-stays only if some candidate of the other slot satisfies all conditions between them. One pass over an *edge*, a pair of open
-slots with conditions between them, is linear if these are a place in the order and one comparison (`Narrow.is_linear`).
+A depth-first search (search.py, codegen/searches/search.py) is fast as long as its attempts succeed; if they fail repeatedly,
+its steps multiply. Then the candidates of all slots are reduced instead, by semi-joins (Yannakakis 1981; arc consistency): a
+candidate stays only if some candidate of the other slot satisfies all conditions between them. One pass over an *edge*, a pair
+of open slots with conditions between them, is linear if these are a place in the order and one comparison (`Narrow.is_linear`).
 
 In a graph of edges without circles two sweeps, from the leaves to a root and back, leave only candidates that are in some
 relation. So the first candidate of the first slot is right; it is fixed, candidates that it excludes elsewhere are removed, and

@@ -1,4 +1,4 @@
-"""Runs one unit of a plan (model/partition.py), on one of two lanes.
+"""Runs one unit of a plan (model/plans/partition.py), on one of two lanes.
 
     EventLane   event by event, no start-up cost (interpreted/event_lane.py): every unit begins here
         │       after about a tenth of a second of work, counted in steps: the batch is undone, the state moves over, once
@@ -24,10 +24,10 @@ from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.results.relations import Relations
 from fairlead.matching.state.content import Content
 from fairlead.matching.thresholds import THRESHOLDS, Thresholds
-from fairlead.model.columns import Columns, columns_of_event
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.position import Position
+from fairlead.model.events.columns import Columns, columns_of_event
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.plans.plan import Plan
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check

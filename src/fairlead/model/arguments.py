@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from fairlead.errors import UsageError
-from fairlead.model.plan import Plan, Subscription
+from fairlead.model.plans.plan import Plan, Subscription
 
 
 def require_kind(call: str, argument: str, value: Any, kinds: tuple[type, ...], accepts: str, fix: str) -> None:

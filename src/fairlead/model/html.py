@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlead.model.guarantee import Guarantee
-    from fairlead.model.plan import Plan
+    from fairlead.model.plans.plan import Plan
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

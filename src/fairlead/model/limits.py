@@ -31,8 +31,8 @@ class Limits:
     event (see Position)."""
 
     copies_max: int = 100_000
-    """Copies of upstream subscriptions, over all of a plan (model/partition.py): a chain of 400 in which events derive several
-    others has 80,000, and each costs about what a subscription costs."""
+    """Copies of upstream subscriptions, over all of a plan (model/plans/partition.py): a chain of 400 in which events derive
+    several others has 80,000, and each costs about what a subscription costs."""
 
     segment_events_min: int = 16_384
     """Events between two states that LATE REVISE keeps: on kernels, feeding them again takes some ten milliseconds, about as

@@ -3,7 +3,7 @@
     with a sequence    its type, its source and its sequence there, as the publisher has numbered it, and its order keys
     without            its type, source and content, and its number among equal events, which stand next to each other in the
                        total order (total.py), so that it does not matter which of them has which number
-    derived            the id of the relation that derived it (model/identity.py)
+    derived            the id of the relation that derived it (model/relations/identity.py)
 
 An event that arrives in between changes the places of others, not their identities; so it changes no id of a relation that it
 is not a member of.
@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.model.event_order import EventOrder
-from fairlead.model.identity import ID_BYTES, Words, mixed_columns, mixed_in
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
-from fairlead.model.types import EventType
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.types import EventType
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.relations.identity import ID_BYTES, Words, mixed_columns, mixed_in
 from fairlead.order.total import sequences_of, sources_of
 
 NUMBERED, BY_CONTENT = 1, 0

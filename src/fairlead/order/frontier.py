@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
-from fairlead.model.origin_columns import SourceColumn
+from fairlead.model.events.origin_columns import SourceColumn
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.model.columns import taken_rows
+from fairlead.model.events.columns import taken_rows
 from fairlead.order.stable_sort import stable_order
 
 Numbers = npt.NDArray[np.int64]

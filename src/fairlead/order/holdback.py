@@ -41,7 +41,7 @@ import pyarrow.compute as pc
 
 from fairlead.errors import StateError, require
 from fairlead.model.blobs import buffer_of, unpacked
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.order.total import SOURCE, RowOrder, in_order, order_column, sortable
 
 VERSION = 1

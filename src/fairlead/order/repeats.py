@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 
 Mask = npt.NDArray[np.bool_]
 Lasts = Mapping[str | None, int]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.model.identity import Words
+from fairlead.model.relations.identity import Words
 
 Numbers = npt.NDArray[np.int64]
 ROW_BYTES = 24

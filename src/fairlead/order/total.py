@@ -24,8 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.order.stable_sort import stable_order
 
 SOURCE, SEQUENCE = "_source", "_sequence"

@@ -12,11 +12,11 @@ from typing import Any
 
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.conjunction import Conjunction
-from fairlead.model.event import Event
-from fairlead.model.expression import Predicate, leaves, render, render_condition
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue, Kind
-from fairlead.model.values import jsonable
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.events.values import jsonable
+from fairlead.model.plans.expression import Predicate, leaves, render, render_condition
+from fairlead.model.plans.plan import Branch
 
 ASSIGNMENTS_MAX = 20_000
 """Assignments tried: 27 candidates for each of three partners."""

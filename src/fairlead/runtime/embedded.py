@@ -27,15 +27,15 @@ from fairlead.matching.results.relation_batches import counts_of, only, relation
 from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, subscription_named, wrong_kind
-from fairlead.model.columns import Columns
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import canonical
+from fairlead.model.events.verdict import EventVerdict, RevisionVerdict
 from fairlead.model.html import table
-from fairlead.model.identity import to_bytes
-from fairlead.model.layout import layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import canonical
-from fairlead.model.verdict import EventVerdict, RevisionVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import to_bytes
+from fairlead.model.relations.layout import layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.runtime.run_state import RunState
 from fairlead.transport.admission.sequences import LastSequences

@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from fairlead.errors import StateError
 from fairlead.runtime.live.publisher.event_check import too_large
-from fairlead.transport.log.block import Block, pieces
-from fairlead.transport.log.block_filter import UNKNOWN, Standing
-from fairlead.transport.log.block_store import require_ours, stored_once
+from fairlead.transport.log.blocks.block import Block, pieces
+from fairlead.transport.log.blocks.block_filter import UNKNOWN, Standing
+from fairlead.transport.log.blocks.block_store import require_ours, stored_once
 from fairlead.transport.log.names import NAME
 from fairlead.transport.log.protocol import Log
 

@@ -4,8 +4,8 @@ A conjunction is a function of the events of its types, in their order. So if A,
 `A AND B OR B AND C` can be matched in two parts, one on the order of A and B, the other on that of B and C; their relations are
 merged afterwards. A subscription to one of the conjunctions alone gets the same relations for it.
 
-Subscriptions that read derived events or wait for an absence are not split (model/partition.py), nor are those whose events are
-in an order by value, which is one for all topics.
+Subscriptions that read derived events or wait for an absence are not split (model/plans/partition.py), nor are those whose
+events are in an order by value, which is one for all topics.
 
 Takes: a plan. Gives: its parts. Never: changes what a conjunction finds, or its ids.
 """
@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairlead.dataclass import dataclass
-from fairlead.model.partition import logged_types, needs_one_order
-from fairlead.model.plan import Branch, Plan
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.partition import logged_types, needs_one_order
+from fairlead.model.plans.plan import Branch, Plan
 
 
 @dataclass(frozen=True)

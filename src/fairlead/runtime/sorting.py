@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.errors import DataError, UsageError
-from fairlead.model.canonical import with_order
-from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.event_order import EventOrder, OrderKey, by_attributes
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
+from fairlead.model.events.columns import Columns, arrow_schema, record_batch
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.types import HEARTBEAT, Catalogue, EventType, Kind
+from fairlead.model.plans.canonical import with_order
+from fairlead.model.plans.event_order import EventOrder, OrderKey, by_attributes
+from fairlead.model.plans.plan import Plan
 from fairlead.order.event_identity import event_identities
 from fairlead.order.held_events import taken_table
 from fairlead.order.repeats import same_numbers

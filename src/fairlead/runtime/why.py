@@ -27,13 +27,13 @@ from fairlead.matching.interpreted.event_lane import Delivered, EventLane
 from fairlead.matching.interpreted.instance import Instance, Key, Pending
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import Match
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event, Places
-from fairlead.model.partition import partition
-from fairlead.model.plan import Plan, Subscription
-from fairlead.model.position import Position, parse_position
-from fairlead.model.types import HEARTBEAT, Catalogue, Kind
-from fairlead.model.values import jsonable
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event, Places
+from fairlead.model.events.position import Position, parse_position
+from fairlead.model.events.types import HEARTBEAT, Catalogue, Kind
+from fairlead.model.events.values import jsonable
+from fairlead.model.plans.partition import partition
+from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.runtime.closest import ClosestMiss
 
 GONE_MAX = 1000

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, negative, scalar, unknown
-from fairlead.model.event import Event
-from fairlead.model.expression import (
+from fairlead.model.events.event import Event
+from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Call,

@@ -17,10 +17,10 @@ from fairlead.matching.outcome import Due, Match
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.clauses.then import Precedence
 from fairlead.model.clauses.without import Absence, NegationBetween
-from fairlead.model.event import Event
-from fairlead.model.plan import Branch, Disposal, Plan, Subscription
-from fairlead.model.relation import Relation
-from fairlead.model.types import Catalogue
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Branch, Disposal, Plan, Subscription
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
 Members = tuple[Event, ...]

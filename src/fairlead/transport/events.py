@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlead.errors import UsageError
-from fairlead.model.columns import Columns
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
 from fairlead.transport.admission.records import read_records
 from fairlead.transport.tables.table_reader import is_table, read_table
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fairlead.errors import DataError, UsageError
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
 from fairlead.transport.admission.problems import at, quoted
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.files.json_lines import floats

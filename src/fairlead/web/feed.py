@@ -21,9 +21,9 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from fairlead.errors import UsageError
-from fairlead.model.plan import Plan
-from fairlead.model.relation import PLUS, Relation
-from fairlead.model.verdict import EventReport
+from fairlead.model.events.verdict import EventReport
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import PLUS, Relation
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.output.cloud_events import relation_event, report_event
 

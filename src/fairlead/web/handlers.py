@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from fairlead.errors import FairleadError, UsageError
-from fairlead.model.types import EventType
+from fairlead.model.events.types import EventType
 from fairlead.runtime.live.registry import TABLE
 from fairlead.transport.files.documents import json_value
 from fairlead.web.asked import start_of

@@ -14,8 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT
 from prometheus_client.registry import Collector
 
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventReport
+from fairlead.model.events.verdict import EventReport
+from fairlead.model.relations.relation import Relation
 
 __all__ = ["CONTENT", "GatewayMetrics"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlead import __version__
 from fairlead.deliver.receipt import OUTCOMES
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.verdict import EventVerdict
 from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED
 from fairlead.web.asked import EARLY, FORMATS, WINDOW, WINDOW_MAX
 from fairlead.web.bodies import LINES

@@ -33,8 +33,8 @@ from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
 from fairlead.transport.admission.problems import at, quoted
-from fairlead.transport.log.block import BYTES_MAX
-from fairlead.transport.log.mixed_block import MixedEvents, joined, of_one_type
+from fairlead.transport.log.blocks.block import BYTES_MAX
+from fairlead.transport.log.blocks.mixed_block import MixedEvents, joined, of_one_type
 from fairlead.transport.log.protocol import Log
 
 SOURCES_MAX = 10_000

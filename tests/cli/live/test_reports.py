@@ -12,8 +12,8 @@ import pytest
 from fairlead import compile, match
 from fairlead.cli.live.tail import ReportLines, Tailed, _chunks, _show, _tailed
 from fairlead.deliver.receipt import Receipt
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventReport, EventVerdict
+from fairlead.model.events.verdict import EventReport, EventVerdict
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.sync_client import SyncSubscription
 from fairlead.transport.events import read_events
 from fairlead.transport.log.jetstream.server import Server

@@ -22,7 +22,7 @@ from fairlead.matching.compiled.planning.cost_bound import LOG, ONE, C, K, N, pl
 from fairlead.matching.compiled.planning.cost_words import cost_lines
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.admission.records import RecordReader
 from tests.matching.compiled.test_kernel import interpreted
 from tests.root import ROOT

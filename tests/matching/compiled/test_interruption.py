@@ -16,8 +16,8 @@ from fairlead.errors import StateError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.machine_code import interruption
 from fairlead.matching.compiled.running import lane
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_lanes import shown
 from tests.matching.equality.test_plans import compiled

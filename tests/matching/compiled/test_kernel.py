@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen import ordered_index as tree
 from fairlead.matching.compiled.codegen import queues
+from fairlead.matching.compiled.codegen.indexes import ordered_index as tree
 from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
-from fairlead.model.identity import MINOR_BITS
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.relations.identity import MINOR_BITS
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, cases, dense_cases
 

@@ -10,7 +10,7 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import InvariantError
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
 from fairlead.matching.compiled.running import lane

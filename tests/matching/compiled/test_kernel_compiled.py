@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.matching.compiled.codegen import ordered_index as tree
 from fairlead.matching.compiled.codegen import queues
 from fairlead.matching.compiled.codegen.functions import helper
+from fairlead.matching.compiled.codegen.indexes import ordered_index as tree
 from fairlead.matching.compiled.machine_code.compiler import Compiled
 from fairlead.matching.compiled.representation.text import function_text
 from fairlead.matching.expressions.functions import arithmetic
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
 from tests.matching.compiled.kernel_text import parsed
 from tests.matching.compiled.test_kernel import compared
 from tests.matching.compiled.test_kernel_expressions import VALUES, rules

@@ -14,7 +14,7 @@ from fairlead.engine import Engine, compile
 from fairlead.errors import UnsupportedError
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.matching.results import relations
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import Case, cases
 

@@ -17,11 +17,11 @@ from fairlead.deliver.receipt import ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
-from fairlead.model.columns import Columns
-from fairlead.model.identity import from_hex
-from fairlead.model.partition import alone, partition
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.partition import alone, partition
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import from_hex
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.language import compile_text
 from fairlead.matching.thresholds import Thresholds
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_lanes import interpreted, shown
 from tests.matching.equality.test_plans import compared, compiled

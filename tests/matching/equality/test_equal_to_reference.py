@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.values import microseconds
+from fairlead.model.events.event import Event
+from fairlead.model.events.values import microseconds
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, cases

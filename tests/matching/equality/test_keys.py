@@ -20,9 +20,9 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.planning.eligibility import without_kernels
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.admission.records import RecordReader
 from tests.matching.equality.test_lanes import shown

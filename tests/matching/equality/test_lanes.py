@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.language import compile_text
 from fairlead.matching.thresholds import Thresholds
-from fairlead.model.relation import Relation
-from fairlead.model.values import microseconds
+from fairlead.model.events.values import microseconds
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import TYPES, Case, cases, events
 

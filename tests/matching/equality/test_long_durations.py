@@ -9,7 +9,7 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UsageError
 from fairlead.language import compile_text
-from fairlead.model.values import TIMESTAMP_RANGE
+from fairlead.model.events.values import TIMESTAMP_RANGE
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.admission.records import RecordReader
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import interpreted, trees

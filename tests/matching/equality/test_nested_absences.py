@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead.language import compile_text
 from fairlead.matching.unit import UnitEngine
-from fairlead.model.partition import alone
+from fairlead.model.plans.partition import alone
 from fairlead.testing.conformance import Case as Conforming
 from fairlead.testing.reference import ReferenceSubscription
 from fairlead.transport.events import read_events

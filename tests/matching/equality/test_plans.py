@@ -21,10 +21,10 @@ from fairlead.matching.results.delivery_order import LAZY
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.matching.thresholds import THRESHOLDS, Thresholds
-from fairlead.model.identity import to_hex
-from fairlead.model.layout import layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.values import microseconds
+from fairlead.model.events.values import microseconds
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import to_hex
+from fairlead.model.relations.layout import layout_of
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import trees
 from tests.matching.equality.test_lanes import interpreted, shown

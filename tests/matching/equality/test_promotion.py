@@ -18,10 +18,10 @@ from fairlead.language import compile_text
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.compiled.running.lane import prices, rows_at_once
 from fairlead.matching.thresholds import THRESHOLDS, Thresholds
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.values import microseconds
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.values import microseconds
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_lanes import interpreted, shown

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.engine import Engine
-from fairlead.model.relation import Relation
-from fairlead.model.values import microseconds
+from fairlead.model.events.values import microseconds
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import events_of

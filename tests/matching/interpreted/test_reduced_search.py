@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen import reduced_search as semijoins
+from fairlead.matching.compiled.codegen.searches import reduced_search as semijoins
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted import search
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_cost import STATE, Counted
 from tests.matching.compiled.test_kernel import interpreted

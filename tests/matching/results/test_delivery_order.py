@@ -15,9 +15,9 @@ from fairlead.matching.results import delivery_order as module
 from fairlead.matching.results.delivery_order import Interleaved, completed, interleaved
 from fairlead.matching.results.delivery_order import ids_of as id_words
 from fairlead.matching.results.relation_batches import counts_of, only, relation_table
-from fairlead.model.identity import position_word, to_hex
-from fairlead.model.layout import layout_of
-from fairlead.model.relation import Relation
+from fairlead.model.relations.identity import position_word, to_hex
+from fairlead.model.relations.layout import layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 
 RULES = """

@@ -17,11 +17,11 @@ from fairlead.language import compile_text
 from fairlead.matching.results import event_store as module
 from fairlead.matching.results.chunk import chunk_of_events
 from fairlead.matching.results.event_store import Store
-from fairlead.model.columns import ONE_BY_ONE_MAX, arrow_array, arrow_schema, canonical_rows_at, record_batch
-from fairlead.model.event import Event
-from fairlead.model.identity import places_of, position_of, position_word
-from fairlead.model.position import Position
-from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.columns import ONE_BY_ONE_MAX, arrow_array, arrow_schema, canonical_rows_at, record_batch
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.relations.identity import places_of, position_of, position_word
 from fairlead.transport.events import read_events
 
 PLAN = compile_text(

@@ -11,9 +11,9 @@ from fairlead.matching.outcome import Match
 from fairlead.matching.results.event_store import Store
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.relations import MatchBlock, Relations, joined
-from fairlead.model.identity import position_word, relation_id
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.events.position import Position
+from fairlead.model.relations.identity import position_word, relation_id
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 
 PLAN = compile_text("TYPE A (x INT) " + " ".join(f"SUBSCRIPTION S{n} MATCH A a OR A b[2]" for n in range(3)))

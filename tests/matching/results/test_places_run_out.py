@@ -8,10 +8,10 @@ import pytest
 from fairlead.errors import UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.running.paths import BEFORE, DERIVED, STEP, placed
-from fairlead.model.event import Event, Places
-from fairlead.model.identity import position_of, words_of
+from fairlead.model.events.event import Event, Places
+from fairlead.model.events.position import Position
 from fairlead.model.limits import LIMITS
-from fairlead.model.position import Position
+from fairlead.model.relations.identity import position_of, words_of
 
 MAJOR = 7
 MOST = LIMITS.derived_per_event_max

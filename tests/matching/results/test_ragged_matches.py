@@ -19,10 +19,10 @@ from fairlead.matching.results.event_store import Store
 from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.matching.results.relations import MatchBlock, Relations, joined
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.identity import position_word, relation_id
-from fairlead.model.layout import layout_of
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.events.position import Position
+from fairlead.model.relations.identity import position_word, relation_id
+from fairlead.model.relations.layout import layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import interpreted
 

@@ -17,8 +17,8 @@ from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import LAZY
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.layout import layout_of, relation_schema
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.layout import layout_of, relation_schema
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import interpreted
 from tests.matching.compiled.test_kernel_expressions import TYPES, atoms, numbers, rows

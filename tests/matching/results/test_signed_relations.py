@@ -20,8 +20,8 @@ from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import Interleaved, Objects, delivery_words, signs_of
 from fairlead.matching.results.relations import Relations, joined
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.layout import layout_of
-from fairlead.model.relation import Relation
+from fairlead.model.relations.layout import layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import interpreted
 from tests.matching.generators.generated import Case, cases

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.matching.state.canonical_columns import canonical
-from fairlead.model.columns import ARROW, bits_of, taken_rows
+from fairlead.model.events.columns import ARROW, bits_of, taken_rows
 
 VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),

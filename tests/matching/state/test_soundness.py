@@ -13,7 +13,7 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import MAGIC, VERSION
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
 from tests.engine import everything
 

@@ -12,9 +12,9 @@ from typing import Any
 import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.engine import Engine
-from fairlead.model.columns import Columns
-from fairlead.model.values import microseconds
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.values import microseconds
+from fairlead.model.events.verdict import EventVerdict
 from fairlead.runtime.sorting import AllFresh, in_total_order
 from fairlead.transport.admission.records import RecordReader
 

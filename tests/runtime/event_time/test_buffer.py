@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import StateError, UsageError
-from fairlead.model.columns import Columns
+from fairlead.model.events.columns import Columns
 from fairlead.runtime.event_time import EventTimeBuffer
 from fairlead.runtime.sorting import AllFresh, in_total_order
 from fairlead.transport.admission.records import RecordReader

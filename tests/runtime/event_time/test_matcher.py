@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.deliver.fold import remaining
 from fairlead.matching.results.delivery_order import delivery_words
-from fairlead.model.identity import to_hex
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.relations.identity import to_hex
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time import EventTimeMatcher
 from fairlead.runtime.event_time.reviser import SegmentLimits
 from tests.runtime.event_time.sequences import (

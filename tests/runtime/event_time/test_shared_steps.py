@@ -10,7 +10,7 @@ import pytest
 
 import fairlead
 from fairlead.matching.results.delivery_order import ids_of
-from fairlead.model.columns import Columns
+from fairlead.model.events.columns import Columns
 from fairlead.runtime.event_time import EventTimeMatcher
 from fairlead.runtime.event_time.shared_steps import REMEMBERED, SharedSteps
 from tests.runtime.event_time.sequences import PLANS, TYPES, Record, read, sequence

@@ -10,7 +10,7 @@ from typing import Any
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription

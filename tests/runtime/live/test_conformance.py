@@ -24,16 +24,16 @@ import fairlead
 from fairlead.errors import FairleadError
 from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import NOT_DUE
-from fairlead.model.plan import Plan
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms
 from fairlead.testing.live.verdict.log_copy import types_of
-from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.blocks.block import INDEX_BITS
 from tests.conformance.cases import CASES
 from tests.transport.log.logs import run
 

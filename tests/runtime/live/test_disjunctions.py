@@ -19,14 +19,14 @@ import fairlead
 from fairlead.cli.command_table import cli
 from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
-from fairlead.model.relation import Relation
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.runtime.live.core.stream_merge import PULSE, Reached
 from fairlead.runtime.live.subscriber import stream_reader
 from fairlead.runtime.live.subscriber.stream_reader import OrderedReader
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
 from tests.runtime.live.reading import APART, TYPES, ids, more, publish_some, some

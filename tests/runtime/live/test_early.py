@@ -13,7 +13,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import UsageError
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.early import certain_at_once
 from tests.runtime.live.reading import more

@@ -19,12 +19,12 @@ import pytest
 import fairlead
 from fairlead.errors import DataError, LogError
 from fairlead.model.blobs import packed
-from fairlead.model.types import Attribute, DataType, EventType, Kind
+from fairlead.model.events.types import Attribute, DataType, EventType, Kind
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import MIXED
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import MIXED
+from fairlead.transport.log.blocks.mixed_block import wanted_events
 from fairlead.transport.log.jetstream.server import Server
-from fairlead.transport.log.mixed_block import wanted_events
 from tests.fuzz.tables import damaged
 from tests.runtime.live.reading import ids, more
 from tests.transport.log.logs import run

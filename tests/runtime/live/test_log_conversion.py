@@ -23,7 +23,7 @@ from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.log_conversion import convert, convert_log
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.first_edition import FirstFileLog, first_block_of
 from fairlead.transport.log.jetstream.log import connect

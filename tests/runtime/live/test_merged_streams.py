@@ -10,7 +10,7 @@ import pytest
 from fairlead.errors import DataError, LogError
 from fairlead.runtime.live import merged_streams
 from fairlead.runtime.live.merged_streams import caught_up, end_of
-from fairlead.transport.log.block import Block, not_a_block
+from fairlead.transport.log.blocks.block import Block, not_a_block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
 from tests.transport.log.logs import run

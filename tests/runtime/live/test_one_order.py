@@ -22,7 +22,7 @@ import pytest
 import fairlead
 from fairlead.errors import FairleadError
 from fairlead.language import compile_text
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.event_table import only_group
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription

@@ -25,9 +25,9 @@ import pytest
 import fairlead
 from fairlead.deliver.fold import remaining
 from fairlead.matching.results.delivery_order import delivery_words
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventReport, EventVerdict
+from fairlead.model.events.verdict import EventReport, EventVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.protocol import Log
 from tests.runtime.live.reading import more

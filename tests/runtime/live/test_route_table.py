@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.errors import StateError
 from fairlead.runtime.live.route_table import TABLE
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.protocol import Stream, Unavailable
 from tests.runtime.live.routing import ATOMS, EVENTS, IBM, MIXED, TYPES, all_of, publish_one_by_one, renewed, whole
 from tests.transport.log.logs import URLS, run

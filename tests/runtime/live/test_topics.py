@@ -22,7 +22,7 @@ import pytest
 import fairlead
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.transport.log.block import EVENTS_MAX, Block
+from fairlead.transport.log.blocks.block import EVENTS_MAX, Block
 from fairlead.transport.log.protocol import Log, Unavailable
 from tests.runtime.live.reading import ids, more
 from tests.transport.log.logs import KINDS, a_log, run

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import FairleadError
-from fairlead.model.columns import arrow_type
-from fairlead.model.layout import layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.types import DataType, Kind
+from fairlead.model.events.columns import arrow_type
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.layout import layout_of
 from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite
 from tests.conformance.cases import CASES
 

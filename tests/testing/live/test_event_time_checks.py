@@ -18,8 +18,8 @@ import pytest
 
 import fairlead
 from fairlead.matching.results.delivery_order import delivery_words
-from fairlead.model.identity import to_hex
-from fairlead.model.relation import Relation
+from fairlead.model.relations.identity import to_hex
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time import EventTimeMatcher, Revision
 from fairlead.runtime.event_time.reviser import Reviser
 from fairlead.runtime.live.core.stream_groups import StreamGroup, groups_of

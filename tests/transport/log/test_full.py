@@ -12,7 +12,7 @@ from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
 from fairlead.testing.live.cluster.ports import free_ports
 from fairlead.testing.live.verdict.log_copy import copied
-from fairlead.transport.log.block import decode
+from fairlead.transport.log.blocks.block import decode
 from fairlead.transport.log.jetstream.server import Server
 from tests.transport.log.logs import run
 

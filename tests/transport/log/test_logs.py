@@ -16,10 +16,10 @@ import pytest
 
 from fairlead.errors import DataError, LogError
 from fairlead.model.blobs import packed
-from fairlead.model.types import Attribute, DataType, EventType, Kind
+from fairlead.model.events.types import Attribute, DataType, EventType, Kind
 from fairlead.testing.live.cluster.servers import Cluster
-from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces
-from fairlead.transport.log.block_filter import MIXED, Only
+from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces
+from fairlead.transport.log.blocks.block_filter import MIXED, Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import connect

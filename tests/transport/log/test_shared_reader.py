@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import LogError
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
 from fairlead.transport.log.shared_reader import Sharing, Window

@@ -66,7 +66,7 @@ def backtest(
     that include them are not found: start earlier, by the length of the window (WITHIN). Without --order-by, events are
     in the order of the rules (ORDER BY), or ordered by the column `at`.
     """
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.files.rule_files import load_plan
     from fairlead.runtime.sorting import ordered_plan
     from fairlead.runtime.spark.backtest import backtest as tested
     from fairlead.runtime.spark.backtest import plot
@@ -87,7 +87,7 @@ def backtest(
 
 
 def _show(found: Backtest) -> None:
-    from fairlead.cli.screen import console, counted, table
+    from fairlead.cli.display.screen import console, counted, table
     from fairlead.runtime.spark.backtest import bar
 
     screen = console()

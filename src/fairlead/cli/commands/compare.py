@@ -14,7 +14,7 @@ from fairlead.cli.options import json_option, print_json
 from fairlead.errors import printable
 
 if TYPE_CHECKING:
-    from fairlead.cli.deliveries import WrittenDelivery
+    from fairlead.cli.files.deliveries import WrittenDelivery
     from fairlead.deliver.receipt import Comparison, Receipt
 
     Pair = tuple[WrittenDelivery | None, WrittenDelivery | None]
@@ -46,8 +46,8 @@ def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_j
               3  no difference, and one side has more: it is further, or the other joined later. The command prints what
                  both delivered and agree on, and with which relation that begins
     """
-    from fairlead.cli.deliveries import is_receipt
-    from fairlead.cli.shell import BAD, HAS_MORE
+    from fairlead.cli.files.deliveries import is_receipt
+    from fairlead.cli.process.shell import BAD, HAS_MORE
 
     if where.url and not (Path(first).exists() and Path(second).exists()):
         outcome = _subscribers(where, first, second)
@@ -56,7 +56,7 @@ def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_j
     if as_json:
         print_json(outcome)
     else:
-        from fairlead.cli.screen import counted
+        from fairlead.cli.display.screen import counted
 
         joined = f"; both joined after relation {outcome['start'] - 1:,}" if outcome["start"] > 1 else ""
         equal = f"equal: {counted(outcome['agreed'], 'relation')}, the same in the same order{joined}"
@@ -76,7 +76,7 @@ def _subscribers(where: LogAddress, first: str, second: str) -> dict[str, Any]:
 
 def _receipts(first: str, second: str) -> dict[str, Any]:
     """At least one side is a receipt."""
-    from fairlead.cli.deliveries import is_receipt, read_receipt
+    from fairlead.cli.files.deliveries import is_receipt, read_receipt
 
     path = second if is_receipt(first) else first
     return _told(_with_file(path, [read_receipt(first if is_receipt(first) else second)], path == first))
@@ -89,7 +89,7 @@ def _told(found: Comparison) -> dict[str, Any]:
 def _with_file(path: str, known: Sequence[Receipt], file_first: bool) -> Comparison:
     """Compares a receipt or an output with the receipt of its subscription. An output does not say where it begins: with the
     first relation of the lineage, where the other joined, or at a place that its relations tell."""
-    from fairlead.cli.deliveries import is_receipt, read_receipt, read_words
+    from fairlead.cli.files.deliveries import is_receipt, read_receipt, read_words
     from fairlead.deliver.alignment import receipts_in
     from fairlead.deliver.receipt import OUTCOMES
     from fairlead.deliver.receipt import compare as compared
@@ -106,7 +106,7 @@ def _with_file(path: str, known: Sequence[Receipt], file_first: bool) -> Compari
 
 def _outputs(first: str, second: str) -> dict[str, Any]:
     """Relation by relation from the first; if they differ, from where one begins in the other."""
-    from fairlead.cli.deliveries import read_words
+    from fairlead.cli.files.deliveries import read_words
     from fairlead.deliver.alignment import starts
 
     found = _compared(first, second, (0, 0))
@@ -116,7 +116,7 @@ def _outputs(first: str, second: str) -> dict[str, Any]:
 
 
 def _compared(first: str, second: str, skipped: tuple[int, int]) -> dict[str, Any]:
-    from fairlead.cli.deliveries import read_deliveries
+    from fairlead.cli.files.deliveries import read_deliveries
 
     left, right = (islice(read_deliveries(each), skip, None) for each, skip in zip((first, second), skipped, strict=True))
     agreed = 0
@@ -141,7 +141,7 @@ def _apart(agreed: int, apart: Pair, skipped: Sequence[int], rest: int) -> dict[
 
 
 def _more(agreed: int, skipped: Sequence[int], apart: Pair | None, more: int = 0) -> str:
-    from fairlead.cli.screen import counted
+    from fairlead.cli.display.screen import counted
 
     lines = [f"{counted(agreed, 'relation')} agree{'s' if agreed == 1 else ''}"]
     for name, skip in zip("AB", skipped, strict=True):

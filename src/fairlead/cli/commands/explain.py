@@ -10,7 +10,7 @@ from fairlead.cli.options import json_option, print_json, rules_argument
 
 if TYPE_CHECKING:
     from fairlead.explanation import Explanation
-    from fairlead.model.plan import Subscription
+    from fairlead.model.plans.plan import Subscription
 
 ALL = "all"
 
@@ -59,7 +59,7 @@ def explain(
     the clause that loses it, why, and the source. Below the table, it shows which runtimes keep a publisher's order
     across types, and what other runtimes lose.
     """
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.files.rule_files import load_plan
     from fairlead.explanation import explain as explained
 
     wanted: bool | str = counterexample is not None
@@ -95,7 +95,7 @@ def property_named(text: str) -> str:
 
 
 def _show(explanation: Explanation) -> None:
-    from fairlead.cli.screen import console
+    from fairlead.cli.display.screen import console
 
     screen = console()
     for number, each in enumerate(explanation.subscriptions):
@@ -115,7 +115,7 @@ def _show(explanation: Explanation) -> None:
 
 
 def _guarantees(explanation: Explanation, subscription: Subscription) -> Any:
-    from fairlead.cli.screen import table, verdict_text
+    from fairlead.cli.display.screen import table, verdict_text
 
     made = table("property", "verdict", "clause", "why", "source", widths={"clause": 20, "source": 26})
     for each in explanation.plan.guarantees.get(subscription.name, ()):

@@ -55,7 +55,7 @@ def bring_in(
     """
 
     async def work(client: Client, stop: asyncio.Event) -> str:
-        from fairlead.cli.screen import counted
+        from fairlead.cli.display.screen import counted
         from fairlead.runtime.kafka.brokers import properties_of
         from fairlead.runtime.kafka.inward import Topic
         from fairlead.runtime.kafka.inward import bring_in as bringing
@@ -103,8 +103,8 @@ def send_out(
     """
 
     async def work(client: Client, stop: asyncio.Event) -> str:
-        from fairlead.cli.rules import read_rules
-        from fairlead.cli.screen import counted
+        from fairlead.cli.display.screen import counted
+        from fairlead.cli.files.rule_files import read_rules
         from fairlead.runtime.kafka.brokers import properties_of
         from fairlead.runtime.kafka.outward import Outlet
         from fairlead.runtime.kafka.outward import send_out as sending

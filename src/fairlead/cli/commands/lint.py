@@ -10,7 +10,7 @@ from fairlead.cli.options import json_option, print_json
 from fairlead.errors import FairleadError, Place
 
 if TYPE_CHECKING:
-    from fairlead.model.plan import LintWarning
+    from fairlead.model.plans.plan import LintWarning
 
 
 @click.command(short_help="Check rule files, and warn about probable mistakes.")
@@ -29,7 +29,7 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
     Prints one entry for each finding, in the order of the files. The exit code is 1 if there are errors; with --strict,
     also if there are warnings.
     """
-    from fairlead.cli.shell import BAD
+    from fairlead.cli.process.shell import BAD
 
     errors: list[FairleadError] = []
     warnings: list[LintWarning] = []
@@ -46,7 +46,7 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
     if as_json:
         print_json(findings)
     else:
-        from fairlead.cli.screen import counted
+        from fairlead.cli.display.screen import counted
 
         counts = f"{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}"
         click.echo(f"{counted(len(rules), 'file')}: {counts}")
@@ -55,7 +55,7 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
 
 
 def _checked(path: str) -> FairleadError | tuple[LintWarning, ...]:
-    from fairlead.cli.rules import read_rules, shown_name
+    from fairlead.cli.files.rule_files import read_rules, shown_name
     from fairlead.language import compile_text
     from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
 
@@ -80,7 +80,7 @@ def _as_json(path: str, found: FairleadError | LintWarning) -> dict[str, Any]:
 
 
 def _show(found: FairleadError | tuple[LintWarning, ...]) -> None:
-    from fairlead.cli.shell import coloured
+    from fairlead.cli.process.shell import coloured
 
     if isinstance(found, FairleadError):
         click.echo(coloured(str(found), found.code))

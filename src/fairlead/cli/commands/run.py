@@ -26,10 +26,10 @@ from fairlead.dataclass import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fairlead.cli.summary import Summary
-    from fairlead.model.columns import Columns
-    from fairlead.model.plan import Plan
-    from fairlead.model.relation import Relation
+    from fairlead.cli.display.summary import Summary
+    from fairlead.model.events.columns import Columns
+    from fairlead.model.plans.plan import Plan
+    from fairlead.model.relations.relation import Relation
     from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import OrderPart
@@ -160,7 +160,7 @@ def run(
 
         print_json(summary.to_json(), err=out == "-")
     elif not quiet:
-        from fairlead.cli.screen import console
+        from fairlead.cli.display.screen import console
 
         summary.show(console(err=out == "-"))
 
@@ -177,12 +177,12 @@ def perform(job: RunArguments) -> Summary:
     """
     import fairlead.transport.admission.sequences
     import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
-    from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
-    from fairlead.cli.progress import Progress
-    from fairlead.cli.rules import chosen, load_plan
-    from fairlead.cli.signals import complete, undisturbed
-    from fairlead.cli.state import held, resumed_from
-    from fairlead.cli.summary import Summary
+    from fairlead.cli.display.progress import Progress
+    from fairlead.cli.display.summary import Summary
+    from fairlead.cli.files.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
+    from fairlead.cli.files.rule_files import chosen, load_plan
+    from fairlead.cli.files.state_file import held, resumed_from
+    from fairlead.cli.process.signals import complete, undisturbed
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run, until_microseconds
@@ -264,7 +264,7 @@ def refuse_other_order(job: RunArguments, plan: Plan) -> None:
 
 def refuse_pipes(job: RunArguments, files: list[Path]) -> None:
     """Input that is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
-    from fairlead.cli.outputs import appears_at_once
+    from fairlead.cli.files.outputs import appears_at_once
     from fairlead.errors import UsageError
 
     for each in files:

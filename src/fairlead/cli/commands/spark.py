@@ -28,7 +28,7 @@ from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fairlead.matching.state.encoding import Change
-    from fairlead.model.plan import Plan
+    from fairlead.model.plans.plan import Plan
     from fairlead.runtime.spark.file_jobs import Done
     from fairlead.runtime.spark.input.files import Form, Ordered
     from fairlead.runtime.spark.output.folders import Outputs
@@ -54,7 +54,7 @@ def explain(rules: str, buckets: int | None, stream: bool, master: str | None, a
     Example:
       fairlead spark explain market.fl --buckets 64
     """
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.files.rule_files import load_plan
     from fairlead.runtime.spark.job.job_plan import explain as explained
 
     shape = explained(load_plan(rules), buckets=buckets, streaming=stream, master=master)
@@ -191,7 +191,7 @@ def run(
         ):  # fmt: skip
             if given:
                 raise click.UsageError(f"{name} needs --stream")
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.files.rule_files import load_plan
 
     plan = load_plan(rules)
     require_order(plan, order_by, position, stream, frontier, delay)
@@ -259,14 +259,14 @@ def _live() -> Iterator[Any]:
         return
     from rich.live import Live
 
-    from fairlead.cli.screen import console
+    from fairlead.cli.display.screen import console
 
     with Live(console=console(err=True), transient=True, refresh_per_second=4) as live:
         yield lambda now: live.update(following(now))
 
 
 def following(now: Snapshot) -> Any:
-    from fairlead.cli.screen import table
+    from fairlead.cli.display.screen import table
 
     made = table("stream", "", right=("",))
     rows = [
@@ -289,7 +289,7 @@ def following(now: Snapshot) -> Any:
 
 
 def _show(done: Done, asked: SparkRunArguments) -> None:
-    from fairlead.cli.screen import console, counted, table
+    from fairlead.cli.display.screen import console, counted, table
 
     screen = console()
     rate = f", {done.events / done.seconds:,.0f}/s" if done.seconds else ""

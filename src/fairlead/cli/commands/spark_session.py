@@ -17,7 +17,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fairlead.model.plan import Plan
+    from fairlead.model.plans.plan import Plan
     from fairlead.runtime.spark.input.files import Form
 
 events_option = click.option(
@@ -100,7 +100,7 @@ def form_named(name: str | None) -> Form | None:
 @contextmanager
 def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
     """A session whose own messages go to a file, which is named if an error without a code occurs."""
-    from fairlead.cli import without_pandas
+    from fairlead.cli.process import without_pandas
     from fairlead.errors import FairleadError
     from fairlead.runtime.spark.setup.messages import apart
     from fairlead.runtime.spark.setup.package_zip import ship

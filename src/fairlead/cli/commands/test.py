@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlead.cli.expectations import RuleTestOutcome
     from fairlead.cli.rule_tests import RuleTestFile
     from fairlead.errors import FairleadError
-    from fairlead.model.plan import Plan
+    from fairlead.model.plans.plan import Plan
 
 
 @click.command(short_help="Run the tests of rule files.")
@@ -44,8 +44,8 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, event_
     Prints the tests that fail, each with the expected and the actual result, and `N passed, N failed`. The exit code is 1
     if a test failed.
     """
+    from fairlead.cli.process.shell import BAD
     from fairlead.cli.rule_tests import find, load
-    from fairlead.cli.shell import BAD
 
     files = [load(each) for each in find(paths)]
     outcomes = [(file, outcome) for file in files for outcome in _outcomes(file, keyword, event_by_event)]
@@ -82,7 +82,7 @@ def _outcomes(file: RuleTestFile, keyword: str | None, event_by_event: bool) -> 
 
 def _compiled(path: Path) -> Plan | FairleadError:
     """The plan, or the error: a test may expect it."""
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.files.rule_files import load_plan
     from fairlead.errors import LanguageError
 
     try:

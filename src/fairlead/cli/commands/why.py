@@ -22,10 +22,10 @@ from fairlead.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from fairlead.model.columns import Columns
-    from fairlead.model.event import Event
-    from fairlead.model.plan import Plan
-    from fairlead.model.types import Catalogue
+    from fairlead.model.events.columns import Columns
+    from fairlead.model.events.event import Event
+    from fairlead.model.events.types import Catalogue
+    from fairlead.model.plans.plan import Plan
     from fairlead.runtime.why import BranchFinding
 
 VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", "noted": "cyan", "not read": "dim"}
@@ -72,7 +72,7 @@ def why(
     With --relation, the files are read in the order of arrival: prints when the relation was delivered, and which late
     events took it back or added it (LATE REVISE).
     """
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.files.rule_files import load_plan
     from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
     from fairlead.runtime.event_time import taking_part
@@ -116,7 +116,7 @@ def why(
 def _tell_relation(
     plan: Plan, files: tuple[str, ...], relation: str, allow_nan: bool, until: int | None, as_json: bool
 ) -> None:
-    from fairlead.cli.screen import console
+    from fairlead.cli.display.screen import console
     from fairlead.errors import UsageError
     from fairlead.runtime.event_time.history import relation_history
     from fairlead.runtime.sorting import AllFresh
@@ -156,7 +156,7 @@ def _noting(batches: Iterable[Columns], position: str, catalogue: Catalogue, see
 def _show(position: str, seen: list[Event], findings: list[BranchFinding]) -> None:
     from rich.text import Text
 
-    from fairlead.cli.screen import console
+    from fairlead.cli.display.screen import console
 
     screen = console()
     if seen:

@@ -28,7 +28,7 @@ def convert(old: str, topics: str | None, where: LogAddress, as_json: bool) -> N
     """
     import asyncio
 
-    from fairlead.cli.rules import naming, read_rules
+    from fairlead.cli.files.rule_files import naming, read_rules
     from fairlead.runtime.live.log_conversion import convert_log
     from fairlead.transport.log.credentials import Credentials
 

@@ -28,7 +28,7 @@ def declare(types: str, where: LogAddress, as_json: bool) -> None:
     Declaring the same type again changes nothing. You can add attributes at the end; they are null in earlier events. Any
     other change is refused (A243), because it would change the meaning of stored events.
     """
-    from fairlead.cli.rules import read_rules
+    from fairlead.cli.files.rule_files import read_rules
 
     text = read_rules(types)
     with where.opened() as fl:
@@ -42,7 +42,7 @@ def declare(types: str, where: LogAddress, as_json: bool) -> None:
 def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
     """Declares the types of a text, which may refer to other declared types; of a rule file, the types in it. Raises
     LanguageError with the place in the file, UsageError."""
-    from fairlead.cli.rules import naming, shown_name
+    from fairlead.cli.files.rule_files import naming, shown_name
     from fairlead.engine import compile
     from fairlead.runtime.live.core.declarations import compile_names, declarations
 

@@ -31,9 +31,9 @@ def export(rules: str, out: str, subscription: str | None, where: LogAddress, as
     stream with --subscription; `run --subscription` runs the subscriptions that read it. A disjunction reads one stream
     for each of its conjunctions; its file has an additional column `stream`, for `run --stream stream`.
     """
-    from fairlead.cli.progress import counting
-    from fairlead.cli.rules import naming, read_rules
-    from fairlead.cli.screen import counted
+    from fairlead.cli.display.progress import counting
+    from fairlead.cli.display.screen import counted
+    from fairlead.cli.files.rule_files import naming, read_rules
 
     text = read_rules(rules)
     with naming(rules), where.opened() as fl, counting("exporting"):

@@ -12,7 +12,7 @@ from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import allow_nan_option, json_option, print_json
 
 if TYPE_CHECKING:
-    from fairlead.model.types import Catalogue
+    from fairlead.model.events.types import Catalogue
     from fairlead.runtime.live.sync_client import SyncClient
 
 
@@ -58,7 +58,7 @@ def publish(
 
     The events of a topic keep the order of the files. Between topics, the log decides the order, once for all subscribers.
     """
-    from fairlead.cli.progress import Progress
+    from fairlead.cli.display.progress import Progress
     from fairlead.transport.files.event_files import bytes_of, read_files, resolve, validate_files
 
     found = resolve(files)
@@ -82,7 +82,7 @@ def publish(
 
 def _catalogue(fl: SyncClient, type_name: str | None) -> Catalogue:
     """The possible types of the records: all declared types, or the named one, which the records may then omit."""
-    from fairlead.model.types import Catalogue, EventType
+    from fairlead.model.events.types import Catalogue, EventType
     from fairlead.transport.admission.problems import not_published, unknown_type
 
     declared = fl.types()
@@ -102,7 +102,7 @@ def _show(counts: dict[str, int], source: str, seconds: float, as_json: bool, qu
         told: dict[str, Any] = {"events": total, "types": counts, "source": source, "seconds": round(seconds, 3)}
         print_json(told)
     elif not quiet:
-        from fairlead.cli.screen import counted
+        from fairlead.cli.display.screen import counted
 
         shown = "".join(f"\n  {number:>12,}  {name}" for name, number in counts.items())
         click.echo(f"{counted(total, 'event')} stored in {seconds:.1f} s as source {source}{shown}")

@@ -48,7 +48,7 @@ def streams(sweep: bool, forgotten: tuple[str, ...], where: LogAddress, as_json:
 
 
 def _show(found: Overview) -> None:
-    from fairlead.cli.screen import console, table, verdict_words
+    from fairlead.cli.display.screen import console, table, verdict_words
 
     screen = console()
     made = table("topic", "types", "sources", "blocks", "events", right=("sources", "blocks", "events"))

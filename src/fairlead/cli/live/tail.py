@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from fairlead.deliver.receipt import Receipt
-    from fairlead.model.relation import Relation
-    from fairlead.model.verdict import EventReport
+    from fairlead.model.events.verdict import EventReport
+    from fairlead.model.relations.relation import Relation
     from fairlead.runtime.live.subscriber.subscription import Ends
     from fairlead.runtime.live.sync_client import SyncSubscription
 
@@ -153,10 +153,10 @@ def tail(
     `sign`: 1, or -1 if a relation that was delivered before is taken back. With --early, relations are printed a first time,
     marked `early`, before the DELAY has passed, and taken back if other events change them. They are not in receipts.
     """
-    from fairlead.cli.outputs import refuse_nameless, refuse_overlap
-    from fairlead.cli.progress import counting
-    from fairlead.cli.rules import naming, read_rules
-    from fairlead.cli.signals import noted
+    from fairlead.cli.display.progress import counting
+    from fairlead.cli.files.outputs import refuse_nameless, refuse_overlap
+    from fairlead.cli.files.rule_files import naming, read_rules
+    from fairlead.cli.process.signals import noted
 
     text, begin = read_rules(rules), start_of(start)
     outputs = {"--out": out, "--receipt": receipt}
@@ -235,7 +235,7 @@ def _chunks(
 
 def _next_chunk(sub: SyncSubscription, most: int) -> tuple[list[Relation], EventReport | None]:
     """The relations that are available, and the report that follows them, if one does. Waits a little for the first."""
-    from fairlead.model.verdict import EventReport
+    from fairlead.model.events.verdict import EventReport
 
     chunk: list[Relation] = []
     while len(chunk) < most:
@@ -248,7 +248,7 @@ def _next_chunk(sub: SyncSubscription, most: int) -> tuple[list[Relation], Event
 
 def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iterator[list[Relation]]:
     """The chunks unchanged; reports the number of relations."""
-    from fairlead.cli.screen import counted
+    from fairlead.cli.display.screen import counted
 
     total = 0
     for chunk in chunks:
@@ -267,9 +267,9 @@ def _tailed(
 ) -> Tailed:
     """1. write, 2. acknowledge what was written: on the standard output chunk by chunk; if a file is requested, even just the
     receipt, when all files have their names. So every acknowledged relation is in an output and in a receipt."""
-    from fairlead.cli.outputs import SmallOutput
+    from fairlead.cli.files.outputs import SmallOutput
     from fairlead.deliver.receipt import dumps
-    from fairlead.model.relation import PLUS
+    from fairlead.model.relations.relation import PLUS
     from fairlead.transport.output.relation_files import open_relations
 
     none = Counter({each.name: 0 for each in sub.plan.subscriptions})
@@ -295,7 +295,7 @@ def _tailed(
 
 
 def _show(done: Tailed, err: bool) -> None:
-    from fairlead.cli.screen import counted, verdict_words
+    from fairlead.cli.display.screen import counted, verdict_words
 
     for name, number in done.found.items():
         back = f", {done.taken_back[name]:,} taken back" if done.taken_back[name] else ""

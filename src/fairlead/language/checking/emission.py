@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fairlead.language.checking import kinds
-from fairlead.language.checking.expressions import typed
-from fairlead.language.checking.scope import Scope
-from fairlead.language.checking.types import PRECISION_MAX, check_attribute_names, check_time
+from fairlead.language.checking.type_declarations import PRECISION_MAX, check_attribute_names, check_time
+from fairlead.language.checking.typing import kinds
+from fairlead.language.checking.typing.expressions import typed
+from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.model.expression import Aggregate, Arithmetic, Expression, Field, Literal
-from fairlead.model.plan import Emission
-from fairlead.model.types import HEARTBEAT, NUMERIC, Attribute, Catalogue, DataType, EventType, Kind
-from fairlead.model.values import canonical
+from fairlead.model.events.types import HEARTBEAT, NUMERIC, Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.values import canonical
+from fairlead.model.plans.expression import Aggregate, Arithmetic, Expression, Field, Literal
+from fairlead.model.plans.plan import Emission
 
 
 def emission(

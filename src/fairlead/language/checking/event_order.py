@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlead.language.checking.literals import duration
+from fairlead.language.checking.typing.literals import duration
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.model.event_order import TIME, EventOrder, OrderKey
-from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
+from fairlead.model.events.types import HEARTBEAT, Catalogue, EventType, Kind
+from fairlead.model.plans.event_order import TIME, EventOrder, OrderKey
 
 
 def event_order(rules: syntax.Rules, catalogue: Catalogue, read: Iterable[str]) -> EventOrder | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
 
 Emitters = Mapping[str, tuple[int, ...]]
 """For each emitted type the subscriptions that emit it, by their place in the text."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairlead.language.checking.scope import AliasMember, attribute_of
+from fairlead.language.checking.typing.scope import AliasMember, attribute_of
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.model.types import INTEGER, EventType, Kind
+from fairlead.model.events.types import INTEGER, EventType, Kind
 
 BranchTypes = tuple[Mapping[str, AliasMember], tuple[EventType, ...]]
 """A branch's members by alias, and every type that it reads."""

@@ -13,15 +13,15 @@ from functools import lru_cache
 from itertools import product
 
 from fairlead.dataclass import dataclass
-from fairlead.language.checking.scope import AliasMember
-from fairlead.language.checking.types import unknown_type
+from fairlead.language.checking.type_declarations import unknown_type
+from fairlead.language.checking.typing.scope import AliasMember
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.model.clauses.clause import Clause
 from fairlead.model.clauses.then import Precedence
+from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Element, Quantifier, Slot
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.plan import Element, Quantifier, Slot
 
 ALTERNATIVES_SHOWN_MAX = 6
 """A fix longer than this many patterns is no help."""

@@ -13,16 +13,16 @@ from typing import TypeVar
 from fairlead.dataclass import dataclass
 from fairlead.language.checking.emission import emission
 from fairlead.language.checking.keys import display, keys
-from fairlead.language.checking.literals import duration
-from fairlead.language.checking.noting import belonging, in_canonical_order, noting
+from fairlead.language.checking.noted_events import belonging, in_canonical_order, noting
 from fairlead.language.checking.pattern import BranchPattern, shapes
-from fairlead.language.checking.scope import AliasMember, Scope
+from fairlead.language.checking.typing.literals import duration
+from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
-from fairlead.model.plan import Branch, Disposal, Emission, Matching, Subscription
-from fairlead.model.types import Catalogue, EventType
+from fairlead.model.events.types import Catalogue, EventType
+from fairlead.model.plans.plan import Branch, Disposal, Emission, Matching, Subscription
 
 ClauseType = TypeVar("ClauseType", bound=syntax.Clause)
 

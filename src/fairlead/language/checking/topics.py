@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fairlead.language.checking.types import unknown_type
+from fairlead.language.checking.type_declarations import unknown_type
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
-from fairlead.model.types import HEARTBEAT, MAIN, Catalogue, EventType
+from fairlead.model.events.types import HEARTBEAT, MAIN, Catalogue, EventType
 
 
 def with_topics(catalogue: Catalogue, rules: syntax.Rules) -> Catalogue:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead.language.checking.conditions import Conjunct, conjuncts, predicate
-from fairlead.language.checking.scope import Scope
+from fairlead.language.checking.typing.conditions import Conjunct, conjuncts, predicate
+from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
-from fairlead.model.expression import Predicate
+from fairlead.model.plans.expression import Predicate
 
 Placed = tuple[Conjunct, Predicate]
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from fairlead.language.checking.literals import duration
-from fairlead.language.checking.scope import AliasMember
 from fairlead.language.checking.subscription import Checked
+from fairlead.language.checking.typing.literals import duration
+from fairlead.language.checking.typing.scope import AliasMember
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.model.clauses.without import Absence, NegationBetween
-from fairlead.model.expression import Predicate
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import Predicate
+from fairlead.model.plans.plan import Branch
 
 # Syntax
 

@@ -12,9 +12,9 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.checking.where import Placed
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
-from fairlead.model.expression import Compare, Expression, Field, In, Literal, Predicate
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue, Kind
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.expression import Compare, Expression, Field, In, Literal, Predicate
+from fairlead.model.plans.plan import Branch
 
 
 def constant(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:

@@ -8,8 +8,8 @@ from fairlead.dataclass import dataclass
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Span
-from fairlead.model.expression import AGGREGATES
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import AGGREGATES
 
 
 @dataclass(frozen=True)

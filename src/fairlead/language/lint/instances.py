@@ -9,9 +9,9 @@ from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding, expressions, outside_aggregates
 from fairlead.language.parsing import syntax
-from fairlead.model.expression import Compare, Field, Predicate
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import Compare, Field, Predicate
+from fairlead.model.plans.plan import Branch
 
 
 def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:

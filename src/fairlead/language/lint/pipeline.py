@@ -13,8 +13,8 @@ from fairlead.language.lint import clauses, conditions, instances, topics
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
-from fairlead.model.plan import LintWarning
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import LintWarning
 
 RULES: tuple[Rule, ...] = (
     conditions.equality_without_per,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.model.clauses.clause import NotingClause
-from fairlead.model.plan import Branch, Subscription
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Branch, Subscription
 
 
 def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:

@@ -14,9 +14,9 @@ from fairlead.dataclass import dataclass
 from fairlead.language.parsing.fault import Span
 
 if TYPE_CHECKING:
-    from fairlead.language.checking.scope import AliasMember
+    from fairlead.language.checking.typing.scope import AliasMember
     from fairlead.model.clauses.clause import NotingClause
-    from fairlead.model.expression import Predicate
+    from fairlead.model.plans.expression import Predicate
 
 Node = TypeVar("Node")
 

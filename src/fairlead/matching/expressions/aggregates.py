@@ -12,7 +12,7 @@ import numpy as np
 from fairlead.matching.compiled.running.vector import Vector
 from fairlead.matching.expressions.functions import aggregate
 from fairlead.matching.results.chunk import Numbers
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
 
 
 def aggregated(function: str, vectors: Sequence[Vector], kind: Kind) -> Vector:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
-from fairlead.model.event import Event
-from fairlead.model.expression import (
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue, EventType, Kind
+from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Atom,
@@ -29,8 +30,7 @@ from fairlead.model.expression import (
     TimeOf,
     Truth,
 )
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.model.plans.plan import Branch
 
 Binding = Sequence[Event | None]
 Evaluator = Callable[[Any], Any]

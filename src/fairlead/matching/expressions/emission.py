@@ -22,14 +22,14 @@ from fairlead.matching.expressions.closures import Evaluator, compile_value, slo
 from fairlead.matching.results.event_store import View
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.taken_rows import Taken
-from fairlead.model.columns import arrow_array, arrow_type, canonical_values, decimals_at
-from fairlead.model.event import Event
-from fairlead.model.expression import Aggregate, Call, Expression, Field, Leaf, PositionOf, TimeOf, leaves, with_leaves
-from fairlead.model.identity import majors_of
-from fairlead.model.plan import Branch
-from fairlead.model.position import Position
-from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
-from fairlead.model.values import DECIMAL_CONTEXT
+from fairlead.model.events.columns import arrow_array, arrow_type, canonical_values, decimals_at
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.values import DECIMAL_CONTEXT
+from fairlead.model.plans.expression import Aggregate, Call, Expression, Field, Leaf, PositionOf, TimeOf, leaves, with_leaves
+from fairlead.model.plans.plan import Branch
+from fairlead.model.relations.identity import majors_of
 
 
 class NoColumnForm(Exception):

@@ -1,7 +1,7 @@
 """The language's operators and functions on known values (never NULL).
 
-Takes: canonical values (see model/values.py). Gives: a canonical value, or None if the result does not exist: a zero divisor, a
-number out of range. Never: sees NULL (the evaluators handle that) or reads a clock or locale.
+Takes: canonical values (see model/events/values.py). Gives: a canonical value, or None if the result does not exist: a zero
+divisor, a number out of range. Never: sees NULL (the evaluators handle that) or reads a clock or locale.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from fairlead.matching.expressions.like import LikePattern
-from fairlead.model.types import INTEGER, Kind
-from fairlead.model.values import DECIMAL_CONTEXT, EPOCH, INT_RANGE, TIMESTAMP_RANGE
+from fairlead.model.events.types import INTEGER, Kind
+from fairlead.model.events.values import DECIMAL_CONTEXT, EPOCH, INT_RANGE, TIMESTAMP_RANGE
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

@@ -22,9 +22,9 @@ from fairlead.matching.interpreted.disposal import dispose, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
 from fairlead.matching.interpreted.search import Search
 from fairlead.model.clauses.clause import NotingClause
-from fairlead.model.event import Event
-from fairlead.model.plan import Branch, Disposal, Subscription
-from fairlead.model.types import Catalogue, EventType
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue, EventType
+from fairlead.model.plans.plan import Branch, Disposal, Subscription
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairlead.model.plan import Branch
+from fairlead.model.plans.plan import Branch
 
 Needs = tuple[tuple[int, int], ...]
 """Pairs of a queue and the number of its events that must precede."""

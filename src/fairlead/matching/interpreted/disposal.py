@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.matching.interpreted.dead_events import Needs
-from fairlead.model.event import Event
-from fairlead.model.plan import Disposal
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Disposal
 
 Queues = list[list[Event]]
 

@@ -3,8 +3,8 @@
 The steps for one event, whose order is the definition (docs/semantics.md):
 
     1. Absences whose deadline the event's time has passed are decided, earliest deadline first, of all subscriptions whose
-       clock it advances (its readers, and for an event of the input those upstream of what it reaches, model/clocks.py); the
-       events that they derive are handled at once and precede the event.
+       clock it advances (its readers, and for an event of the input those upstream of what it reaches, model/plans/clocks.py);
+       the events that they derive are handled at once and precede the event.
     2. The event is handled by every subscription that reads its type, in the order of the unit's plan.
     3. The events that it derived are handled in the order of derivation, each with steps 1 to 3, directly after the event.
 
@@ -29,14 +29,14 @@ from fairlead.matching.interpreted.state import content_of_objects, objects_of_c
 from fairlead.matching.outcome import Match, SubscriptionMatcher
 from fairlead.matching.results.delivery_order import NOT_DUE
 from fairlead.matching.state.content import Content
-from fairlead.model.clocks import heard_types
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event, Places
-from fairlead.model.identity import pair_of, relation_id
-from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
-from fairlead.model.types import NO_TIME, Catalogue, EventType, Kind
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event, Places
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import NO_TIME, Catalogue, EventType, Kind
+from fairlead.model.plans.clocks import heard_types
+from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.relations.identity import pair_of, relation_id
+from fairlead.model.relations.relation import Relation
 
 Make = Callable[[Subscription, Catalogue], SubscriptionMatcher]
 Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.outcome import Due, Match
-from fairlead.model.event import Event
+from fairlead.model.events.event import Event
 
 Key = tuple[Any, ...]
 

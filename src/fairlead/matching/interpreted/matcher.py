@@ -14,9 +14,9 @@ from fairlead.matching.attempt import Attempt
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Due, Match
-from fairlead.model.event import Event
-from fairlead.model.plan import Subscription
-from fairlead.model.types import Catalogue
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Subscription
 
 
 class IncrementalSubscription:

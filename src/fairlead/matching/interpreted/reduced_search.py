@@ -13,7 +13,7 @@ from typing import Any
 from fairlead.matching.expressions.closures import Check, Evaluator
 from fairlead.matching.expressions.functions import unknown
 from fairlead.matching.reduction import Filter, Narrow, Reduction
-from fairlead.model.event import Event
+from fairlead.model.events.event import Event
 
 Places = list[int]
 """The candidates of a slot: places in its queue, starting with the oldest."""

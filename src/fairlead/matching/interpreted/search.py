@@ -18,10 +18,10 @@ from fairlead.matching.attempt import Attempt
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.reduced_search import Semijoin
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
-from fairlead.model.event import Event
-from fairlead.model.expression import Compare, Predicate, slots_of
-from fairlead.model.plan import Branch, Disposal, Matching, Subscription
-from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue, EventType, Kind
+from fairlead.model.plans.expression import Compare, Predicate, slots_of
+from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
 
 Queues = Sequence[list[Event]]
 STEPS_FIRST, STEPS_EACH = 64, 2

@@ -17,11 +17,11 @@ from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import chunk_of_events
 from fairlead.matching.state.content import NEVER, NO_EVENTS, Content, Events, Form, InstanceTable, events_of_chunk, form_of
-from fairlead.model.columns import canonical_rows
-from fairlead.model.event import Event
-from fairlead.model.identity import position_of, position_word
-from fairlead.model.plan import Plan
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import canonical_rows
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import position_of, position_word
 
 
 @dataclass

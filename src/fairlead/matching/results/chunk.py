@@ -11,14 +11,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.model.columns import Columns, arrow_array, arrow_schema, canonical_row, record_batch
-from fairlead.model.event import Event
-from fairlead.model.identity import MINOR_BITS, majors_of, position_of, position_word, words_of
-from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns, arrow_array, arrow_schema, canonical_row, record_batch
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Catalogue
+from fairlead.model.relations.identity import MINOR_BITS, majors_of, position_of, position_word, words_of
 
 Words = npt.NDArray[np.int64]
-"""Position words (model/identity.py): they increase along the order, and each is the identity of one event."""
+"""Position words (model/relations/identity.py): they increase along the order, and each is the identity of one event."""
 Numbers = npt.NDArray[np.int64]
 Times = Mapping[str, Numbers]
 """By type, the time of each row of its table, if that is not an attribute (derived events)."""

@@ -20,10 +20,10 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.relations import NOT_DUE, PAGE, Relations
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.identity import Signs, from_hex, position_word, signed, to_hex
-from fairlead.model.identity import Words as Ids
-from fairlead.model.layout import ResultLayout
-from fairlead.model.relation import PLUS, Relation
+from fairlead.model.relations.identity import Signs, from_hex, position_word, signed, to_hex
+from fairlead.model.relations.identity import Words as Ids
+from fairlead.model.relations.layout import ResultLayout
+from fairlead.model.relations.relation import PLUS, Relation
 
 __all__ = ["LAZY", "NOT_DUE", "Interleaved", "Objects", "by_turn", "completed", "in_one_order", "interleaved"]
 
@@ -156,7 +156,7 @@ class Interleaved(Sequence[Relation]):
                 each.narrow()
 
     def to_arrow(self, layout: ResultLayout) -> pa.Table:
-        """The result table (model/layout.py)."""
+        """The result table (model/relations/layout.py)."""
         return self.table_of(layout, np.arange(len(self)))
 
     def table_of(self, layout: ResultLayout, places: Numbers) -> pa.Table:
@@ -284,7 +284,7 @@ def signs_of(relations: Sequence[Relation]) -> Signs | None:
 
 
 def delivery_words(relations: Sequence[Relation]) -> Ids:
-    """The words of deliveries, which receipts are made of: an id, or its complement (model/identity.py)."""
+    """The words of deliveries, which receipts are made of: an id, or its complement (model/relations/identity.py)."""
     return signed(ids_of(relations), signs_of(relations))
 
 

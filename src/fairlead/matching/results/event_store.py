@@ -18,9 +18,9 @@ import numpy as np
 from fairlead.errors import require
 from fairlead.matching.results.chunk import Chunk, Numbers, Times, Words
 from fairlead.matching.results.taken_rows import ChunkRows, Taken, parts_of
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue
 
 SLACK_BYTES = 64_000_000
 """Dead rows of this size are not worth packing."""

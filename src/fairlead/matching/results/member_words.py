@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from fairlead.errors import require
 from fairlead.matching.results.chunk import Numbers, Words
-from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import relation_ids
+from fairlead.model.relations.identity import Words as Ids
+from fairlead.model.relations.identity import relation_ids
 
 
 class MemberWords:
@@ -122,7 +122,8 @@ class MemberWords:
 
     def ids(self, asked: Sequence[tuple[str, int, int]], identities: Ids | None = None) -> Ids:
         """The ids of relations; `asked` as for `relation_ids`. If the pattern does not tell the lengths of runs, each run is
-        followed by its length (model/identity.py). `identities`: of each member, two words in place of its position."""
+        followed by its length (model/relations/identity.py). `identities`: of each member, two words in place of its
+        position."""
         if self.offsets is None:
             return relation_ids(asked, self.words if identities is None else identities.reshape(len(self), -1))
         words, each = (self.words, 1) if identities is None else (identities.reshape(-1), 2)

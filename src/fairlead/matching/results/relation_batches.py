@@ -1,7 +1,7 @@
 """Batches of relations, whichever lane found them: those of one subscription, their counts, all of them as one table.
 
-Takes: batches of relations. Gives: a part of one, counts, tables of a layout (model/layout.py). Never: makes objects of the
-kernels' matches; writes anything.
+Takes: batches of relations. Gives: a part of one, counts, tables of a layout (model/relations/layout.py). Never: makes objects
+of the kernels' matches; writes anything.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 from fairlead.matching.results.delivery_order import LAZY, Interleaved
 from fairlead.matching.results.relations import Relations, joined
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.layout import ResultLayout
-from fairlead.model.relation import Relation
+from fairlead.model.relations.layout import ResultLayout
+from fairlead.model.relations.relation import Relation
 
 OBJECTS = 8192
 """Relations that already are objects become columns this many at a time."""

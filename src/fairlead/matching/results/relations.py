@@ -22,13 +22,13 @@ from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.event_store import View, distinct, joined_view
 from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.matching.results.result_table import BlockRows, table_of_blocks
-from fairlead.model.identity import Signs, position_of, to_hex
-from fairlead.model.identity import Words as Ids
-from fairlead.model.layout import ResultLayout
-from fairlead.model.plan import Subscription
-from fairlead.model.position import Position
-from fairlead.model.relation import PLUS, Relation
-from fairlead.model.types import Catalogue
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Subscription
+from fairlead.model.relations.identity import Signs, position_of, to_hex
+from fairlead.model.relations.identity import Words as Ids
+from fairlead.model.relations.layout import ResultLayout
+from fairlead.model.relations.relation import PLUS, Relation
 
 Build = Callable[[str, Match, Position, str], Relation]
 """Makes a relation of a subscription from a match, the place of its completion and its id."""
@@ -174,7 +174,7 @@ class Relations(Sequence[Relation]):
             self.view = self.view.narrowed(np.concatenate([block.refs.flat for block in self.blocks]))
 
     def to_arrow(self, layout: ResultLayout) -> pa.Table:
-        """The result table (model/layout.py)."""
+        """The result table (model/relations/layout.py)."""
         pieces = [self._table(layout, low, min(low + TABLE_ROWS, len(self))) for low in range(0, len(self), TABLE_ROWS)]
         return pa.concat_tables(pieces) if pieces else layout.schema.empty_table()
 

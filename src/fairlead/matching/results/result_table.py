@@ -1,8 +1,8 @@
 """Relations as the result table: whole columns for the kernels' matches, values one by one for relations that are objects
 already.
 
-Takes: rows of blocks and the view that has their members, or relations. Gives: a table of the layout (model/layout.py).
-Never: makes an object for a member or a relation of a block.
+Takes: rows of blocks and the view that has their members, or relations. Gives: a table of the layout
+(model/relations/layout.py). Never: makes an object for a member or a relation of a block.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fairlead.matching.expressions.emission import emitted_columns
 from fairlead.matching.results.chunk import Numbers, chunk_of_events
 from fairlead.matching.results.event_store import View
 from fairlead.matching.results.taken_rows import Taken, parts_of
-from fairlead.model.columns import arrow_array, number_array, text_array
-from fairlead.model.event import Event
-from fairlead.model.identity import Signs, from_hex, hex_digits, majors_of, places_of, position_word
-from fairlead.model.identity import Words as Ids
-from fairlead.model.layout import ResultColumn, ResultLayout
-from fairlead.model.relation import PLUS, Relation
+from fairlead.model.events.columns import arrow_array, number_array, text_array
+from fairlead.model.events.event import Event
+from fairlead.model.relations.identity import Signs, from_hex, hex_digits, majors_of, places_of, position_word
+from fairlead.model.relations.identity import Words as Ids
+from fairlead.model.relations.layout import ResultColumn, ResultLayout
+from fairlead.model.relations.relation import PLUS, Relation
 
 if TYPE_CHECKING:
     from fairlead.matching.results.member_words import MemberWords

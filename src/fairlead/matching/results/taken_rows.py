@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from fairlead.errors import require
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
-from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
-from fairlead.model.event import Event
-from fairlead.model.identity import majors_of, position_of
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
+from fairlead.model.events.event import Event
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.types import Catalogue
+from fairlead.model.relations.identity import majors_of, position_of
 
 PLAIN: Mapping[pa.DataType, Any] = {
     each: np.int32 if each.bit_width == 32 else np.int64

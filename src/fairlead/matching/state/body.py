@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.errors import FairleadError, StateError
-from fairlead.model.columns import ARROW
+from fairlead.model.events.columns import ARROW
 
 LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(), pa.int64()})
 """Values of Arrow's null type (zeros, canonical_columns.py) take no room: `_require_whole` bounds their number."""

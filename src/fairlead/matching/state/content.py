@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
-from fairlead.model.columns import Columns, arrow_type
-from fairlead.model.expression import Condition
-from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import majors_of
-from fairlead.model.plan import Branch, Plan
-from fairlead.model.types import Catalogue, DataType, Kind
+from fairlead.model.events.columns import Columns, arrow_type
+from fairlead.model.events.types import Catalogue, DataType, Kind
+from fairlead.model.plans.expression import Condition
+from fairlead.model.plans.plan import Branch, Plan
+from fairlead.model.relations.identity import Words as Ids
+from fairlead.model.relations.identity import majors_of
 
 Mask = npt.NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).min

@@ -36,11 +36,11 @@ from fairlead.matching.state.encoding import ENTRY, IDENTITY, MAGIC, VERSION, Ch
 from fairlead.matching.state.implied_values import has_events, keys_of_events, newest_times, put_together, rows_of
 from fairlead.matching.state.packed_columns import unpacked
 from fairlead.matching.state.soundness import require_agreement, require_sound
-from fairlead.model.columns import arrow_schema, record_batch
-from fairlead.model.partition import START, Unit, partition
-from fairlead.model.plan import Plan
-from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import arrow_schema, record_batch
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.partition import START, Unit, partition
+from fairlead.model.plans.plan import Plan
 
 READ = (b"4", b"%d" % VERSION)
 OTHER_IDENTITY = (b"1", b"2", b"3")

@@ -3,8 +3,8 @@
     fairlead-state <version> <sha256>     a line, then a body: an Arrow IPC stream of one record batch of one row, so any
                                           Arrow reader can read it:
     major, minor                          the last position
-    subscriptions                         whose state it is: by digest, frame and since (model/partition.py), in which unit it
-                                          ran, and the latest time that it has seen; unit by unit
+    subscriptions                         whose state it is: by digest, frame and since (model/plans/partition.py), in which
+                                          unit it ran, and the latest time that it has seen; unit by unit
     types u, events u, rows u 0, ...      of the u-th unit (see content.py): the events, their order, a table for each type
     instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, if there is something:
                                           `queued` has numbers of events, each less its own place among the queued
@@ -43,10 +43,10 @@ from fairlead.matching.state.content import (
 )
 from fairlead.matching.state.implied_values import has_events, newest_times, rows_of
 from fairlead.matching.state.packed_columns import packed
-from fairlead.model.columns import arrow_schema
-from fairlead.model.partition import Unit
-from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import arrow_schema
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.partition import Unit
 
 MAGIC = b"fairlead-state"
 IDENTITY = ("identity 0", "identity 1")

@@ -18,11 +18,11 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.vector import TypeRows, truth
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.content import Events, Mask
-from fairlead.model.columns import record_batch, taken_rows
-from fairlead.model.expression import Aggregate, Condition, Field, Predicate, at_slot_zero, leaves
-from fairlead.model.identity import majors_of
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import record_batch, taken_rows
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import Aggregate, Condition, Field, Predicate, at_slot_zero, leaves
+from fairlead.model.plans.plan import Branch
+from fairlead.model.relations.identity import majors_of
 
 Options = tuple[tuple[Condition, ...], ...]
 """Of each option all conditions hold, of at least one option; empty if there is nothing to ask."""

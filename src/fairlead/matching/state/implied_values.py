@@ -17,9 +17,9 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.body import unsound
 from fairlead.matching.state.content import NEVER, Events, InstanceTable, Mask
-from fairlead.model.identity import MINOR_BITS
-from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Branch
+from fairlead.model.relations.identity import MINOR_BITS
 
 
 def has_events(group: InstanceTable) -> Mask:

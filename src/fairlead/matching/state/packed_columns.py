@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.matching.state.canonical_columns import large
-from fairlead.model.columns import ARROW, bits_of, number_array
-from fairlead.model.types import Kind
+from fairlead.model.events.columns import ARROW, bits_of, number_array
+from fairlead.model.events.types import Kind
 
 KINDS = {
     str(kind): kind

@@ -31,13 +31,13 @@ from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
 from fairlead.matching.state.dead_entries import are_alive
 from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
-from fairlead.model.columns import arrow_schema
-from fairlead.model.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
+from fairlead.model.events.columns import arrow_schema
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Catalogue
+from fairlead.model.events.values import TIMESTAMP_RANGE
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
-from fairlead.model.values import TIMESTAMP_RANGE
+from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.relations.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
 
 
 def require_sound(content: Content, last: Position, plan: Plan) -> None:

@@ -30,12 +30,12 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, StateError
 from fairlead.matching.state.canonical_columns import canonical
 from fairlead.model.blobs import packed, unpacked
-from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.event_order import EventOrder
-from fairlead.model.identity import MASK, mix_all
-from fairlead.model.types import HEARTBEAT, Catalogue
-from fairlead.model.values import TIMESTAMP_RANGE
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.columns import Columns, arrow_schema, record_batch
+from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.relations.identity import MASK, mix_all
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.held_events import NOTHING_HELD, HeldEvents, taken_table
 from fairlead.order.holdback import head_and_rest, with_head

@@ -17,11 +17,11 @@ import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.delivery_order import ids_of, taken
-from fairlead.model.columns import Columns
-from fairlead.model.event import Event
-from fairlead.model.identity import to_hex
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import to_hex
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time.buffer import rows_of
 from fairlead.runtime.event_time.matcher import FILE_ROUND_BITS, NO_ROUND, EventTimeMatcher, OrderedFindings
 

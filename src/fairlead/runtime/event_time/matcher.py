@@ -26,11 +26,11 @@ from fairlead.dataclass import dataclass
 from fairlead.engine import Engine
 from fairlead.errors import StateError, require
 from fairlead.matching.results.delivery_order import Interleaved, completed
-from fairlead.model.columns import Columns
-from fairlead.model.identity import majors_of
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import majors_of
+from fairlead.model.relations.relation import Relation
 from fairlead.order.holdback import head_and_rest, with_head
 from fairlead.runtime.event_time.buffer import (
     EVERYTHING,

@@ -34,11 +34,11 @@ from fairlead.dataclass import dataclass
 from fairlead.engine import Engine
 from fairlead.errors import StateError, require
 from fairlead.matching.results.delivery_order import ids_of, taken
-from fairlead.model.columns import Columns
-from fairlead.model.identity import ID_BYTES, Words, to_bytes
+from fairlead.model.events.columns import Columns
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import ID_BYTES, Words, to_bytes
+from fairlead.model.relations.relation import Relation
 from fairlead.order.event_identity import event_identities
 from fairlead.order.frontier import NOWHERE
 from fairlead.order.holdback import head_and_rest, with_head

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.model.blobs import unpacked
-from fairlead.model.columns import Columns, code_type, record_batch
-from fairlead.model.event_order import EventOrder
-from fairlead.model.identity import Words, to_bytes
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.events.columns import Columns, code_type, record_batch
+from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.relations.identity import Words, to_bytes
 from fairlead.order.total import Arrivals, in_order, order_column, sortable
 from fairlead.runtime.event_time.buffer import canonical_blob
 from fairlead.runtime.sorting import arrivals_of, fitted, in_their_places

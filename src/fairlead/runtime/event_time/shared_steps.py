@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.batch import Prepared
-from fairlead.model.columns import Columns
-from fairlead.model.event_order import EventOrder
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.event_order import EventOrder
 from fairlead.runtime.event_time.buffer import BufferState, EventTimeBuffer, ReleasedEvents
 
 REMEMBERED = 8

@@ -24,8 +24,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError, UsageError
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.kafka import brokers
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.arguments import require_kind
-from fairlead.model.columns import Columns
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
 from fairlead.runtime.live.export import Exported, export, selected
 from fairlead.runtime.live.merged_streams import sweep
 from fairlead.runtime.live.overview import Overview, overview_of

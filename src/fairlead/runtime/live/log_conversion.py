@@ -21,14 +21,14 @@ from dataclasses import replace
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.language.compiler import compile_text
-from fairlead.model.types import HEARTBEAT, MAIN
+from fairlead.model.events.types import HEARTBEAT, MAIN
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.live.core.declarations import Declared, declaration_text
 from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.runtime.live.export import PATIENCE_SECONDS
 from fairlead.runtime.live.registry import TABLE
-from fairlead.transport.log.block import REJECTED, Block
-from fairlead.transport.log.block_store import require_ours, stored_once
+from fairlead.transport.log.blocks.block import REJECTED, Block
+from fairlead.transport.log.blocks.block_store import require_ours, stored_once
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.first_edition import FirstFileLog, first_block_of, not_of_first_edition, type_stream
 from fairlead.transport.log.log_place import place_of

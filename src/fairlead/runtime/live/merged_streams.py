@@ -25,7 +25,7 @@ from typing import Any
 
 from fairlead.errors import DataError, LogError
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Log, MergeLag, Stream

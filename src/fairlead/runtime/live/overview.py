@@ -14,13 +14,13 @@ from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.core.stream_groups import origin_name, places_from_json
 from fairlead.runtime.live.route_table import texts_of
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
-from fairlead.transport.log.block import INDEX_BITS
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.names import topic_stream
 from fairlead.transport.log.protocol import Log
 

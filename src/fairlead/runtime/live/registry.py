@@ -13,8 +13,8 @@ from dataclasses import replace
 from fairlead.engine import compile
 from fairlead.errors import LanguageError, Place, UsageError
 from fairlead.language.compiler import compile_text
-from fairlead.model.plan import Plan
-from fairlead.model.types import MAIN, Catalogue, EventType, Kind
+from fairlead.model.events.types import MAIN, Catalogue, EventType, Kind
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.declarations import (
     Declared,
     DeclaredNames,

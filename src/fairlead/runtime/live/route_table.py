@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from fairlead.errors import FairleadError, LogError
-from fairlead.model.expression import Condition
-from fairlead.model.plan import Plan
-from fairlead.model.types import EventType
+from fairlead.model.events.types import EventType
+from fairlead.model.plans.expression import Condition
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.routes import condition_of, is_within, route_letters, routes_of, text_of
-from fairlead.transport.log.block import Block, decode
-from fairlead.transport.log.block_filter import ROUTES, UNKNOWN, Standing
+from fairlead.transport.log.blocks.block import Block, decode
+from fairlead.transport.log.blocks.block_filter import ROUTES, UNKNOWN, Standing
 from fairlead.transport.log.names import token
 from fairlead.transport.log.protocol import Conflict, Log, Unavailable
 from fairlead.transport.log.tasks import ended
@@ -83,7 +83,7 @@ def _wider(texts: Sequence[str], event_type: EventType, condition: Condition) ->
 
 class RouteMarks:
     """The marks of a publisher on the blocks of one type and source: for each route of the type, whether the block has matching
-    events (transport/log/block_filter.py).
+    events (transport/log/blocks/block_filter.py).
 
     The publisher reads the routes at the beginning, and again about every second while it sends blocks. With an older table it
     marks fewer routes, but never wrongly: a route keeps its place and its condition. A block is sent whatever happens here.

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.matching.state.encoding import Change
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.types import Catalogue
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import UsageError
 from fairlead.model.arguments import require_plan
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.input.frames import input_of

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.matching.state.encoding import Change
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.input.files import EventFiles, Ordered

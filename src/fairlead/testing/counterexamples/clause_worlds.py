@@ -19,10 +19,10 @@ from typing import Any
 from fairlead.engine import Engine
 from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.language import compile_text
-from fairlead.model.event import Event
-from fairlead.model.plan import Disposal, Matching, Plan
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.plans.plan import Disposal, Matching, Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.counterexamples.random_scenarios import scenario
 from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, slot_names, subscription_texts
 from fairlead.testing.properties.trace import Trace, trace_of

@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from fairlead.model.event import Event
-from fairlead.model.plan import Disposal, Matching
+from fairlead.model.events.event import Event
+from fairlead.model.plans.plan import Disposal, Matching
 from fairlead.testing.counterexamples.scenarios import (
     BEFORE,
     Pattern,

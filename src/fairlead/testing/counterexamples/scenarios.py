@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from fairlead.model.event import Event
-from fairlead.model.expression import Compare, Condition, Expression, Field, Literal, PositionOf, Predicate
-from fairlead.model.plan import Branch, Disposal, Element, Matching, Plan, Quantifier, Slot, Subscription
-from fairlead.model.position import Position
-from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.plans.expression import Compare, Condition, Expression, Field, Literal, PositionOf, Predicate
+from fairlead.model.plans.plan import Branch, Disposal, Element, Matching, Plan, Quantifier, Slot, Subscription
 
 BEFORE = "before"
 """The link `position(l) < position(r)`; every other link compares the values of x."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fairlead.model.clauses.clause import Clause
 from fairlead.model.clauses.then import Precedence
 from fairlead.model.clauses.without import Absence, NegationBetween
-from fairlead.model.event import Event
+from fairlead.model.events.event import Event
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.conjunctions import TracedConjunction
 from fairlead.testing.properties.trace import Trace

@@ -17,10 +17,10 @@ from functools import cached_property
 
 from fairlead.guarantees.shape import links
 from fairlead.model.clauses.clause import Clause, NotingClause
-from fairlead.model.event import Event
-from fairlead.model.expression import Predicate, render_condition
-from fairlead.model.plan import Branch, Subscription
-from fairlead.model.types import Catalogue
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import Predicate, render_condition
+from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.testing.interpreter import holds
 
 

@@ -15,9 +15,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations, groupby, product
 from typing import TypeVar
 
-from fairlead.model.event import Event
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
 from fairlead.model.guarantee import Property
-from fairlead.model.position import Position
 from fairlead.testing.properties.safety import Violation
 from fairlead.testing.properties.trace import Multicast, Trace, TraceDelivery, TraceStream
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fairlead.model.event import Event
+from fairlead.model.events.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.clauses import TraceBetween, unmet

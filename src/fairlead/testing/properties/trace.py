@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.testing.properties.conjunctions import TracedConjunction, conjunctions_of
 
 Members = tuple[Position, ...]

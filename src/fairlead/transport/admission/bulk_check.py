@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.model.columns import Codes, Rows, record_batch
+from fairlead.model.events.columns import Codes, Rows, record_batch
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import INT_RANGE, plain_number
 from fairlead.model.limits import LIMITS
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import INT_RANGE, plain_number
 from fairlead.transport.admission.converters import DOUBTS, NULL, column, only
 from fairlead.transport.admission.positions import Positions, positions_of_values
 from fairlead.transport.admission.record_check import RecordShape, Shapes, is_unicode

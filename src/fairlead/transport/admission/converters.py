@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.model.columns import ARROW, arrow_type
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical, plain_number
+from fairlead.model.events.columns import ARROW, arrow_type
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical, plain_number
 
 DOUBTS = (LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException)
 """Exceptions of a conversion whose column is not certainly valid. ArrowInvalid and UnicodeError are ValueErrors."""

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place, UsageError
-from fairlead.model.columns import Codes, Columns, arrow_array, code_type, record_batch
-from fairlead.model.types import Catalogue
-from fairlead.model.values import brief
+from fairlead.model.events.columns import Codes, Columns, arrow_array, code_type, record_batch
+from fairlead.model.events.types import Catalogue
+from fairlead.model.events.values import brief
 from fairlead.transport.admission.bulk_check import Grouped, columnwise
 from fairlead.transport.admission.positions import position_of
 from fairlead.transport.admission.problems import Rejected, Rejects, at, oversized

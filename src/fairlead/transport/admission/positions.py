@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.errors import DataError, Place
-from fairlead.model.columns import bits_of
-from fairlead.model.identity import POSITIONS_MAX
-from fairlead.model.values import plain_number
+from fairlead.model.events.columns import bits_of
+from fairlead.model.events.values import plain_number
+from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.transport.admission.problems import did_you_mean, listed, quoted
 
 Positions = npt.NDArray[np.int64]

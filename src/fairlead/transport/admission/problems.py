@@ -12,9 +12,9 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place
+from fairlead.model.events.types import DataType, EventType, Kind
+from fairlead.model.events.values import brief
 from fairlead.model.limits import LIMITS
-from fairlead.model.types import DataType, EventType, Kind
-from fairlead.model.values import brief
 
 SPECIAL = ("type", "_source", "_sequence", "_stored")
 """The fields that belong to a record and not to its type."""

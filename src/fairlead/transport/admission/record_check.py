@@ -15,10 +15,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from fairlead.errors import DataError
-from fairlead.model.columns import arrow_schema, text_array
+from fairlead.model.events.columns import arrow_schema, text_array
+from fairlead.model.events.types import HEARTBEAT, Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.values import INT_RANGE, canonical, plain_number
 from fairlead.model.limits import LIMITS
-from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, DataType, EventType, Kind
-from fairlead.model.values import INT_RANGE, canonical, plain_number
 from fairlead.transport.admission.problems import (
     SPECIAL,
     fix_of,

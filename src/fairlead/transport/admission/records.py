@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from fairlead.model.columns import Columns
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
 from fairlead.transport.admission.gate import BATCH_ROWS, Intake, OnBad, RawRecords
 from fairlead.transport.admission.problems import Rejects
 from fairlead.transport.admission.sequences import LastSequences

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
-from fairlead.model.columns import Columns
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
 from fairlead.transport.admission.gate import BATCH_ROWS, Intake, OnBad
 from fairlead.transport.admission.problems import Rejects, did_you_mean
 from fairlead.transport.admission.sequences import LastSequences

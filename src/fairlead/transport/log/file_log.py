@@ -20,7 +20,7 @@ from typing import Any
 
 from fairlead.errors import LogError, StateError
 from fairlead.transport.files.documents import json_value
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stream
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.errors import LogError
-from fairlead.transport.log.block import EVENTS_MAX, Block, not_a_block
+from fairlead.transport.log.blocks.block import EVENTS_MAX, Block, not_a_block
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.names import token
 

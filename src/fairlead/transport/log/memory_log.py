@@ -14,8 +14,8 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from fairlead.transport.log import names
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream, TableEntry
 
 READ_MAX = 256

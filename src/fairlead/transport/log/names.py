@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from fairlead.errors import UsageError
-from fairlead.transport.log.block_filter import MIXED, ROUTES
+from fairlead.transport.log.blocks.block_filter import MIXED, ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"

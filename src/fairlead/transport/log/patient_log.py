@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from fairlead.errors import LogError
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patience import PAUSE_SECONDS, Patience
 from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stored, Stream, TableEntry, Unavailable
 from fairlead.transport.log.shared_reader import Sharing

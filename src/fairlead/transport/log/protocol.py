@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
 
 
 class Conflict(Exception):

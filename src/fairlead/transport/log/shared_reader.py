@@ -20,7 +20,7 @@ from contextlib import aclosing, suppress
 from itertools import accumulate
 
 from fairlead.dataclass import dataclass
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.protocol import Log, Stored, Stream
 from fairlead.transport.log.tasks import ended
 

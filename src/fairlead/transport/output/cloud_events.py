@@ -34,12 +34,12 @@ from urllib.parse import quote, unquote_to_bytes
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, UsageError
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.relation import MINUS, PLUS, Relation
-from fairlead.model.types import Catalogue, DataType, EventType, Kind
-from fairlead.model.values import INT_RANGE, canonical, jsonable
-from fairlead.model.verdict import EventReport
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import Catalogue, DataType, EventType, Kind
+from fairlead.model.events.values import INT_RANGE, canonical, jsonable
+from fairlead.model.events.verdict import EventReport
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import MINUS, PLUS, Relation
 from fairlead.transport.admission.problems import SPECIAL, at, listed, quoted, unknown_field
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.files.json_lines import cut_short, decoder_for, floats, parsed

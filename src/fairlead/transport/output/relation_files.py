@@ -26,12 +26,12 @@ import pyarrow.parquet as pq
 from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.relation_batches import engine_of, relation_tables
 from fairlead.matching.results.relations import Relations, joined
-from fairlead.model.columns import Columns
-from fairlead.model.layout import ResultLayout, layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.types import Catalogue, Kind
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.layout import ResultLayout, layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.transport.admission.problems import Rejected, unwritable
 from fairlead.transport.threads.write_behind import Call, WriteBehind
 
@@ -236,8 +236,8 @@ class JsonLinesWriter(_Writer):
 
 
 class ParquetWriter(_Writer):
-    """The table of model/layout.py. A thread converts the relations to columns and writes them, row group by row group, while
-    the next ones are matched. Until it has ended, it owns the tables and the file."""
+    """The table of model/relations/layout.py. A thread converts the relations to columns and writes them, row group by row
+    group, while the next ones are matched. Until it has ended, it owns the tables and the file."""
 
     row_group_relations = ROW_GROUP_RELATIONS
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fairlead.errors import DataError
-from fairlead.model.columns import ARROW, arrow_type, decimals_at
-from fairlead.model.types import DataType, Kind
-from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
+from fairlead.model.events.columns import ARROW, arrow_type, decimals_at
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
 from fairlead.transport.admission.converters import MICROSECONDS, finite, in_range, iso_timestamps, seconds
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import DataError, UsageError
-from fairlead.model.columns import Columns
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import Catalogue
 from fairlead.transport.admission.gate import Intake
 from fairlead.transport.admission.positions import no_column
 from fairlead.transport.files.event_files import format_of

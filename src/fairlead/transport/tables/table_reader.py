@@ -18,9 +18,9 @@ import pyarrow.types as is_
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
-from fairlead.model.columns import DECIMAL256_DIGITS, Columns
-from fairlead.model.types import INTEGER, Catalogue
-from fairlead.model.values import brief
+from fairlead.model.events.columns import DECIMAL256_DIGITS, Columns
+from fairlead.model.events.types import INTEGER, Catalogue
+from fairlead.model.events.values import brief
 from fairlead.transport.admission.bulk_check import Grouped
 from fairlead.transport.admission.gate import Intake, OnBad, RawRecords
 from fairlead.transport.admission.positions import no_column

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fairlead.model.columns import Codes, Rows, bits_of, code_type, rows_by_code, taken_rows
+from fairlead.model.events.columns import Codes, Rows, bits_of, code_type, rows_by_code, taken_rows
 from fairlead.transport.admission.bulk_check import STORED, Grouped, sized_batch
 from fairlead.transport.admission.converters import DOUBTS
 from fairlead.transport.admission.positions import positions_of_column

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 import numpy as np
 
 from fairlead.engine import compile
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
 from fairlead.runtime.live.core.block_columns import REMEMBERED, ColumnCache, portions
 from fairlead.runtime.live.publisher.event_check import EventCheck
 from fairlead.runtime.live.subscriber.stream_reader import report
-from fairlead.transport.log.block import INDEX_BITS, Block, pieces
+from fairlead.transport.log.blocks.block import INDEX_BITS, Block, pieces
 from fairlead.transport.log.protocol import Stored, Stream
 
 

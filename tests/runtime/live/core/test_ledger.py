@@ -10,8 +10,8 @@ import pytest
 from fairlead.deliver.receipt import ReceiptBook
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.results.delivery_order import delivery_words
-from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.events.position import Position
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.ledger import Ledger, dump_book, load_book
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine, compile
 from fairlead.matching.compiled.running.vector import is_columnwise
-from fairlead.model.columns import arrow_schema
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import arrow_schema
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.routes import condition_of, is_within, route_letters, routes_of, text_of
 from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.transport.admission.records import read_records
-from fairlead.transport.log.block_filter import ROUTES, Standing, is_marks, letters_of
+from fairlead.transport.log.blocks.block_filter import ROUTES, Standing, is_marks, letters_of
 from tests.runtime.live.routing import ATOMS, EVENTS, TYPES
 
 

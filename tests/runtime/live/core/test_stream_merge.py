@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.runtime.live.core.stream_merge import NEVER_US, PULSE, Reached, StreamMerge, pulse_after
-from fairlead.transport.log.block import Block, decode
+from fairlead.transport.log.blocks.block import Block, decode
 from fairlead.transport.log.protocol import Stored, Stream
 
 STREAMS = [Stream(f"FL_TOPIC_{name}", "1") for name in "abc"]

@@ -13,7 +13,7 @@ import pytest
 import fairlead
 from fairlead.errors import DataError, LanguageError, LogError, StateError, UsageError
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream import connection
 from fairlead.transport.log.jetstream.server import Server

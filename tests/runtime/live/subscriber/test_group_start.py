@@ -11,7 +11,7 @@ import pytest
 import fairlead
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import StateError, UsageError
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from tests.runtime.live.reading import APART, RULES, TYPES, exported, ids, matched, more, publish_some, some
 from tests.transport.log.logs import run

@@ -13,7 +13,7 @@ import fairlead
 from fairlead.deliver.receipt import ReceiptBook
 from fairlead.errors import LanguageError, StateError, UsageError
 from fairlead.matching.results.delivery_order import ids_of
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.jetstream import reader as jetstream_reading
 from fairlead.transport.log.shared_reader import Sharing, Window

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairlead
-from fairlead.model.plan import Plan
-from fairlead.model.values import microseconds
+from fairlead.model.events.values import microseconds
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.job.result_rows import ResultRows

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 import fairlead
 from fairlead.matching.results.relation_batches import relation_table
-from fairlead.model.columns import arrow_type
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.columns import arrow_type
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.plan import Plan
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.job.result_rows import ResultRows

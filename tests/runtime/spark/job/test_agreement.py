@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import fairlead
 from fairlead import spark as fl
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.spark.job import batch_job as batch
 from tests.order.slow import row_key
 from tests.runtime.spark.job.in_process import counts, delivered, embedded

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import fairlead
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.targets import groups_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import DataError, LanguageError
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.job.batch_job import _together
 from fairlead.runtime.spark.job.result_rows import ResultRows

@@ -17,11 +17,11 @@ import fairlead
 from fairlead import spark as on_spark
 from fairlead.cli.command_table import cli
 from fairlead.errors import DataError, LogError, StateError, UnsupportedError, UsageError
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.export import export_events
 from fairlead.runtime.live.sync_client import SyncClient
 from fairlead.runtime.spark.log.options import log_options
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

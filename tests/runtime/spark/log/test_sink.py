@@ -10,7 +10,7 @@ import pytest
 import fairlead
 from fairlead.errors import StateError, UnsupportedError, UsageError
 from fairlead.model.blobs import packed
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.subscriber.group_start import is_leading
@@ -19,7 +19,7 @@ from fairlead.runtime.spark.log.frames import to_log
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.runtime.spark.log.outputs import kept
 from fairlead.runtime.spark.log.sink import SinkRows, only_group, stored
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 
 RULES = """

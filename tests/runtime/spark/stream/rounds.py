@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from fairlead.model.blobs import unpacked
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.plan import Plan
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.arrivals import CODE
 from fairlead.runtime.spark.job.result_rows import ResultRows

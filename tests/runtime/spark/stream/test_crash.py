@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import fairlead
 from fairlead.matching.results.relation_batches import relation_table
-from fairlead.model.layout import layout_of
+from fairlead.model.relations.layout import layout_of
 from tests.root import ROOT
 from tests.runtime.spark.stream.streams import RULES, cut, events, written
 from tests.waiting import wait_until

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import fairlead
 from fairlead.model.blobs import unpacked
-from fairlead.model.canonical import with_order
-from fairlead.model.event_order import EventOrder, OrderKey
-from fairlead.model.partition import alone
-from fairlead.model.plan import Plan
-from fairlead.model.values import microseconds
+from fairlead.model.events.values import microseconds
+from fairlead.model.plans.canonical import with_order
+from fairlead.model.plans.event_order import EventOrder, OrderKey
+from fairlead.model.plans.partition import alone
+from fairlead.model.plans.plan import Plan
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.event_time import reviser

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.model.columns import arrow_schema
+from fairlead.model.events.columns import arrow_schema
 from fairlead.runtime.spark.input.frames import input_of
 from fairlead.runtime.spark.stream.frontier import frontier_of
 from fairlead.transport.events import read_events

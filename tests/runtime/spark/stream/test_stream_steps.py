@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import DataError, StateError
-from fairlead.model.partition import alone
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.partition import alone
+from fairlead.model.plans.plan import Plan
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
 from fairlead.runtime.spark.input.arrivals import CODE
 from fairlead.runtime.spark.stream import target_task

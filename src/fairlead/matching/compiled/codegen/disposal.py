@@ -11,7 +11,7 @@ from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import NONE, all_of, any_of
-from fairlead.model.plan import Disposal
+from fairlead.model.plans.plan import Disposal
 
 
 class Disposing:

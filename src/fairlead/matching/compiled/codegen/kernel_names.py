@@ -17,7 +17,7 @@ QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("queues"), Array("keys"), Array("
 COUNTERS = Array("counters")
 """What is counted from call to call (counters.py)."""
 WAITING, HEAP = Array("waiting"), Array("heap")
-"""Relations that wait for a deadline (waiting.py)."""
+"""Relations that wait for a deadline (deadlines.py)."""
 MEMBERS, SCRATCH, PLANS, RANKS = Array("members"), Array("scratch"), Array("plans"), Array("ranks")
 """What a search found; room for a reduced search, and its plans (reduced_search.py); the ranks of texts (keys.py)."""
 KEY_TABLE, KEY_VALUES = Array("key_table"), Array("key_values")

@@ -2,7 +2,7 @@
 
 For an event of lane l, in the order of matching/interpreted/conjunction.py: its values are read from the columns of the lane;
 the window moves; a relation with it is searched (search.py); what a match disposes of leaves; the event is queued unless it
-left with the match; noted events that can forbid nothing any more are forgotten. Relations can have to wait (waiting.py).
+left with the match; noted events that can forbid nothing any more are forgotten. Relations can have to wait (deadlines.py).
 
 Takes: a Shape. Gives: `Source`: the program, and the names of the arguments. Never: compiles or runs it.
 """
@@ -29,8 +29,18 @@ from fairlead.matching.compiled.codegen.arguments import (
     parameters,
 )
 from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
+from fairlead.matching.compiled.codegen.indexes.ordered_index import (
+    first,
+    past,
+    row_name,
+    seek,
+    seek_name,
+    sortable,
+    tree_functions,
+)
 from fairlead.matching.compiled.codegen.kernel_names import (
     CLOCK,
     FLAGS,
@@ -70,19 +80,9 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     within,
 )  # fmt: skip
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.ordered_index import (
-    first,
-    past,
-    row_name,
-    seek,
-    seek_name,
-    sortable,
-    tree_functions,
-)
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LATE, Queues
-from fairlead.matching.compiled.codegen.search import Searching
-from fairlead.matching.compiled.codegen.waiting import Waiting
+from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
@@ -104,7 +104,7 @@ from fairlead.matching.compiled.representation.formulas import (
     negated,
 )
 from fairlead.matching.compiled.representation.statements import Program
-from fairlead.model.plan import Disposal
+from fairlead.model.plans.plan import Disposal
 
 AHEAD = 8
 """How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""

@@ -6,6 +6,7 @@ to come.
 
 from __future__ import annotations
 
+from fairlead.matching.compiled.codegen.indexes.ordered_index import WORST, key_of
 from fairlead.matching.compiled.codegen.kernel_names import (
     COUNT,
     FLAGS,
@@ -27,7 +28,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     value_of,
     w,
 )
-from fairlead.matching.compiled.codegen.ordered_index import WORST, key_of
 from fairlead.matching.compiled.codegen.queues import LATE, Queues
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Lane, Shape

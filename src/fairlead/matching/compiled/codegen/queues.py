@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.indexes.ordered_index import BUILD, KEEP, enter_row, leave_row
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
@@ -35,7 +36,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     oldest,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.ordered_index import BUILD, KEEP, enter_row, leave_row
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape

@@ -201,7 +201,7 @@ class Accesses:
 
 def leaves_loose(shape: Shape) -> bool:
     """After a match a relation without the newest event may be ready (see matching/interpreted/matcher.py)."""
-    from fairlead.model.plan import Disposal
+    from fairlead.model.plans.plan import Disposal
 
     return shape.disposal is Disposal.FIRST_PREFIX or (
         shape.contiguous and (shape.disposal is Disposal.INFIX or shape.overlapping)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
 from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Shape
-from fairlead.model.expression import Compare, Expression, at_slot_zero, slots_of
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import Compare, Expression, at_slot_zero, slots_of
 
 Node = tuple[int, Expression]
 

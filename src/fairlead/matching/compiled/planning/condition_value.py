@@ -26,9 +26,9 @@ from fairlead.matching.compiled.representation.formulas import (
     call,
     intrinsic,
 )
-from fairlead.model.expression import Literal
-from fairlead.model.types import Kind
-from fairlead.model.values import DECIMAL_CONTEXT
+from fairlead.model.events.types import Kind
+from fairlead.model.events.values import DECIMAL_CONTEXT
+from fairlead.model.plans.expression import Literal
 
 LOWEST = -HIGHEST - 1
 DIGITS_OF_A_WORD = 18

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.planning.access import Access, Accesses, Way, can_be_loose
 from fairlead.matching.compiled.planning.arrival import (
     Arrival,
@@ -55,7 +55,8 @@ from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
-from fairlead.model.expression import (
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.expression import (
     Call,
     Compare,
     Expression,
@@ -68,8 +69,7 @@ from fairlead.model.expression import (
     render_condition,
     slots_of,
 )
-from fairlead.model.plan import Disposal, Plan
-from fairlead.model.types import Catalogue
+from fairlead.model.plans.plan import Disposal, Plan
 
 
 class Costs:

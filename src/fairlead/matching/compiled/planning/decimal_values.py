@@ -35,7 +35,8 @@ from fairlead.matching.compiled.representation.formulas import (
     intrinsic,
 )
 from fairlead.matching.expressions.closures import compile_value
-from fairlead.model.expression import (
+from fairlead.model.events.types import DataType, EventType, Kind
+from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Call,
@@ -48,7 +49,6 @@ from fairlead.model.expression import (
     at_slot_zero,
     slots_of,
 )
-from fairlead.model.types import DataType, EventType, Kind
 
 
 class ColumnValues:

@@ -14,7 +14,7 @@ from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
 from fairlead.matching.interpreted.search import overlapping
-from fairlead.model.plan import Branch, Disposal, LintWarning, Plan, Subscription
+from fairlead.model.plans.plan import Branch, Disposal, LintWarning, Plan, Subscription
 
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from fairlead.model.plan import Branch, Subscription
-from fairlead.model.types import Catalogue
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.plan import Branch, Subscription
 
 
 def family_key(subscription: Subscription, branch: Branch) -> Hashable:

@@ -40,7 +40,9 @@ from fairlead.matching.compiled.representation.formulas import (
     total,
 )
 from fairlead.matching.expressions.closures import compile_atom, compile_value
-from fairlead.model.expression import (
+from fairlead.model.events.types import Kind
+from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.plans.expression import (
     COMPARISONS,
     Aggregate,
     Arithmetic,
@@ -59,8 +61,6 @@ from fairlead.model.expression import (
     condition_slots,
     slots_of,
 )
-from fairlead.model.types import Kind
-from fairlead.model.values import TIMESTAMP_RANGE
 
 TEXTS = frozenset({Kind.STRING, Kind.BINARY})
 """Known to a kernel by their numbers (keys.py)."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fairlead.model.expression import Aggregate, Call, Expression, Field, Like, slots_of
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import Aggregate, Call, Expression, Field, Like, slots_of
 
 OF_TEXT = frozenset({"lower", "upper", "trim", "length", "substring"})
 """Their first argument is a text; they are strict and total."""

@@ -10,9 +10,9 @@ from dataclasses import field
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
-from fairlead.model.expression import Expression
-from fairlead.model.plan import Branch, Disposal, Subscription
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import Expression
+from fairlead.model.plans.plan import Branch, Disposal, Subscription
 
 
 class Refused(Exception):

@@ -29,9 +29,9 @@ from fairlead.matching.compiled.planning.shape import (
 from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
-from fairlead.model.expression import Predicate
-from fairlead.model.plan import Branch, Subscription
-from fairlead.model.types import Catalogue, Kind
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.expression import Predicate
+from fairlead.model.plans.plan import Branch, Subscription
 
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "shape_of"]
 
@@ -40,7 +40,7 @@ KEYS_MAX = 4
 
 
 def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, heard: frozenset[str] = frozenset()) -> Shape:
-    """`heard`: types that the subscription does not read and that tell it the time (model/clocks.py)."""
+    """`heard`: types that the subscription does not read and that tell it the time (model/plans/clocks.py)."""
     queue_of = {name: at for at, name in enumerate(branch.queue_types)}
     shape = Shape(
         subscription,

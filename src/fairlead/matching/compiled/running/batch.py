@@ -16,10 +16,10 @@ import pyarrow as pa
 from fairlead.matching.compiled.running.keys import ValueNumbering, as_whole
 from fairlead.matching.compiled.running.vector import TypeRows, Vector, evaluate, evaluate_text, truth
 from fairlead.matching.results.chunk import Chunk
-from fairlead.model.columns import Columns, bits_of
-from fairlead.model.expression import Condition, Expression, Field
-from fairlead.model.identity import words_of
-from fairlead.model.types import Catalogue, Kind
+from fairlead.model.events.columns import Columns, bits_of
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.expression import Condition, Expression, Field
+from fairlead.model.relations.identity import words_of
 
 Mask = npt.NDArray[np.bool_]
 UNTOLD = np.iinfo(np.int64).min

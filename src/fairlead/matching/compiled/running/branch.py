@@ -29,8 +29,8 @@ from fairlead.matching.compiled.running.keys import (
 from fairlead.matching.compiled.running.pool import NEVER, Pool
 from fairlead.matching.compiled.running.retention import forget_values
 from fairlead.matching.results.member_words import MemberWords
-from fairlead.model.plan import Branch, Subscription
-from fairlead.model.types import Catalogue, Kind
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.plan import Branch, Subscription
 
 Words = npt.NDArray[np.int64]
 

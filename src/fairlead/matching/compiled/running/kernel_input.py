@@ -42,10 +42,10 @@ from fairlead.matching.compiled.running.keys import (
     paired,
 )
 from fairlead.matching.compiled.running.vector import truth
-from fairlead.model.expression import Condition, Expression, Field, at_slot_zero
-from fairlead.model.identity import MINOR_BITS
-from fairlead.model.plan import Branch
-from fairlead.model.types import Kind
+from fairlead.model.events.types import Kind
+from fairlead.model.plans.expression import Condition, Expression, Field, at_slot_zero
+from fairlead.model.plans.plan import Branch
+from fairlead.model.relations.identity import MINOR_BITS
 
 Column = npt.NDArray[Any]
 NOTHING = np.zeros(0, dtype=np.int64)

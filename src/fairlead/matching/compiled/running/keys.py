@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.running.key_table import HashTable
-from fairlead.model.columns import bits_of
+from fairlead.model.events.columns import bits_of
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

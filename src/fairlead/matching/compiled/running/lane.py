@@ -30,12 +30,12 @@ from fairlead.matching.results.chunk import Words
 from fairlead.matching.results.event_store import Store
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.relations import Build, MatchBlock, Relations, united
-from fairlead.model.clocks import heard_types
-from fairlead.model.columns import Columns
-from fairlead.model.identity import position_word
-from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.clocks import heard_types
+from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.relations.identity import position_word
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Family:
     kernel: KernelBranch
     reads: frozenset[str]
     clock: frozenset[str]
-    """The types that tell it the time: those that it reads, and where it waits those that it hears (model/clocks.py)."""
+    """The types that tell it the time: those that it reads, and where it waits those that it hears (model/plans/clocks.py)."""
 
 
 class KernelLane:

@@ -38,11 +38,11 @@ from fairlead.matching.expressions.emission import emitted_columns
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import Store, View
 from fairlead.matching.results.relations import MatchBlock, identities_of
-from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import majors_of
-from fairlead.model.plan import Plan, Subscription
-from fairlead.model.types import NO_TIME, EventType
+from fairlead.model.events.columns import Columns, arrow_schema, record_batch
+from fairlead.model.events.types import NO_TIME, EventType
+from fairlead.model.plans.plan import Plan, Subscription
+from fairlead.model.relations.identity import Words as Ids
+from fairlead.model.relations.identity import majors_of
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.results.chunk import Words
-from fairlead.model.event import too_many
-from fairlead.model.identity import MINOR_BITS, majors_of
+from fairlead.model.events.event import too_many
 from fairlead.model.limits import LIMITS
+from fairlead.model.relations.identity import MINOR_BITS, majors_of
 
 Paths = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.compiled.codegen.waiting import KEY, MEMBERS
+from fairlead.matching.compiled.codegen.deadlines import KEY, MEMBERS
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool

@@ -41,7 +41,7 @@ from fairlead.matching.compiled.running.paths import (
     used,
 )
 from fairlead.matching.results.chunk import Words
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 
 DEADLINE = 1
 """In the step of a decision."""

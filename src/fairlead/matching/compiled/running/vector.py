@@ -19,9 +19,12 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.keys import ValueNumbering
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.matching.expressions.functions import in_range, like_pattern
-from fairlead.model.columns import canonical_rows, canonical_values, fixed_words
-from fairlead.model.event import Event
-from fairlead.model.expression import (
+from fairlead.model.events.columns import canonical_rows, canonical_values, fixed_words
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import EventType, Kind
+from fairlead.model.events.values import INT_RANGE, TIMESTAMP_RANGE
+from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Atom,
@@ -39,9 +42,6 @@ from fairlead.model.expression import (
     TimeOf,
     Truth,
 )
-from fairlead.model.position import Position
-from fairlead.model.types import EventType, Kind
-from fairlead.model.values import INT_RANGE, TIMESTAMP_RANGE
 
 Mask = npt.NDArray[np.bool_]
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.compiled.codegen.auxiliary_programs import walk
-from fairlead.matching.compiled.codegen.waiting import CANCELLED, DEADLINE, KEY, MEMBERS
+from fairlead.matching.compiled.codegen.deadlines import CANCELLED, DEADLINE, KEY, MEMBERS
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, WAITS, Pool

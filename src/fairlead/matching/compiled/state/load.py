@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.compiled.codegen.counters import FRESH, HEAP, QUEUED, WAIT_FRESH
-from fairlead.matching.compiled.codegen.waiting import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
+from fairlead.matching.compiled.codegen.deadlines import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
 from fairlead.matching.compiled.planning.shape import Lane, every_bit
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch

@@ -15,8 +15,8 @@ from fairlead.matching.compiled.state.load import load
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import View, distinct
 from fairlead.matching.state.content import NO_EVENTS, Content, Form, InstanceTable, events_of_chunk, form_of, joined
-from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.plan import Plan
 
 
 def content_of_lane(lane: KernelLane) -> Content:

@@ -18,12 +18,12 @@ import pyarrow as pa
 from fairlead.errors import DataError
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.matching.results.chunk import Numbers
-from fairlead.model.columns import Columns, code_type
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
-from fairlead.model.types import HEARTBEAT, Catalogue, EventType
+from fairlead.model.events.columns import Columns, code_type
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.types import HEARTBEAT, Catalogue, EventType
 from fairlead.runtime.event_time.shared_steps import SharedSteps
-from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
-from fairlead.transport.log.mixed_block import joined, wanted_events
+from fairlead.transport.log.blocks.block import EVENTS_MAX, INDEX_BITS
+from fairlead.transport.log.blocks.mixed_block import joined, wanted_events
 from fairlead.transport.log.protocol import Stored, Stream
 
 EVENTS_TOGETHER = 16_384

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fairlead.dataclass import dataclass
 from fairlead.language.parsing.parser import parse
-from fairlead.model.types import HEARTBEAT, MAIN, Attribute, Catalogue, EventType
+from fairlead.model.events.types import HEARTBEAT, MAIN, Attribute, Catalogue, EventType
 
 
 @dataclass(frozen=True)

@@ -29,16 +29,16 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import by_turn
 from fairlead.matching.results.relation_batches import only, relation_table
-from fairlead.model.identity import Words
-from fairlead.model.layout import layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.types import Catalogue
-from fairlead.model.verdict import EventReport
+from fairlead.model.events.types import Catalogue
+from fairlead.model.events.verdict import EventReport
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import Words
+from fairlead.model.relations.layout import layout_of
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time import EventVerdicts
 from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.strand import PlacedRelations
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Batch(Sequence[Relation]):
         return Batch(self.plan, left, numbering, self.reports[reports:], before, self.early)
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
-        """A table (model/layout.py) of all relations, or of those of one subscription."""
+        """A table (model/relations/layout.py) of all relations, or of those of one subscription."""
         chosen = self.relations if subscription is None else only(self.relations, subscription)
         return relation_table([chosen], layout_of(self.plan, subscription))
 
@@ -158,10 +158,10 @@ class FoundVerdicts:
 @dataclass(frozen=True, eq=False)
 class FoundRelations:
     """The relations of a group in the next blocks. `first`: the number of the first relation; numbers start at 1. `turns`: for
-    each relation, the number of the stretch that completed it. `words`: of the deliveries (model/identity.py), `digests`: the
-    digest of the receipt after each. `derived`: the blocks of emitted events. `by`: if the events are in an order by value, for
-    each relation the position in its stream of the event by which the frontier passed its completion; `verdicts`: on events
-    that take no part then; `early`: deliveries before the delay has passed."""
+    each relation, the number of the stretch that completed it. `words`: of the deliveries (model/relations/identity.py),
+    `digests`: the digest of the receipt after each. `derived`: the blocks of emitted events. `by`: if the events are in an
+    order by value, for each relation the position in its stream of the event by which the frontier passed its completion;
+    `verdicts`: on events that take no part then; `early`: deliveries before the delay has passed."""
 
     first: int
     relations: Sequence[Relation]

@@ -20,12 +20,12 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError
 from fairlead.matching.results.relation_batches import only, relation_table
-from fairlead.model.columns import arrow_array, arrow_schema, record_batch
-from fairlead.model.layout import ResultLayout, layout_of
-from fairlead.model.plan import Plan, Subscription
-from fairlead.model.relation import Relation
-from fairlead.model.types import NO_TIME, EventType, Kind
-from fairlead.transport.log.block import INDEX_BITS, Block, pieces, schema_digest
+from fairlead.model.events.columns import arrow_array, arrow_schema, record_batch
+from fairlead.model.events.types import NO_TIME, EventType, Kind
+from fairlead.model.plans.plan import Plan, Subscription
+from fairlead.model.relations.layout import ResultLayout, layout_of
+from fairlead.model.relations.relation import Relation
+from fairlead.transport.log.blocks.block import INDEX_BITS, Block, pieces, schema_digest
 
 
 @dataclass(frozen=True)

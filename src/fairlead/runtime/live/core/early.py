@@ -18,9 +18,9 @@ import numpy as np
 
 from fairlead.engine import Engine
 from fairlead.matching.results.chunk import Numbers
-from fairlead.model.columns import Columns
-from fairlead.model.event_order import EventOrder
-from fairlead.model.plan import Plan, Subscription
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.order.frontier import NOWHERE
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts, OrderedFindings
 from fairlead.runtime.event_time.buffer import rows_of

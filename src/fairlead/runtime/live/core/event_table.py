@@ -2,7 +2,7 @@
 
 A selection says which: those of some types, or those that rules read, from the streams that live subscribers read.
 
-    position   of the event in the stream (transport/log/block.py)
+    position   of the event in the stream (transport/log/blocks/block.py)
     stream     which stream it is, by its topics; only if there are several
     type       of the event
     source     the publisher, and
@@ -25,15 +25,15 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.model.columns import arrow_schema
-from fairlead.model.partition import needs_one_order
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.events.columns import arrow_schema
+from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.partition import needs_one_order
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.block_columns import Report
 from fairlead.runtime.live.core.stream_groups import StreamGroup, groups_of, together
 from fairlead.runtime.parts import parts_of
-from fairlead.transport.log.block import INDEX_BITS
-from fairlead.transport.log.mixed_block import MixedEvents, in_order, wanted_events
+from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.transport.log.blocks.mixed_block import MixedEvents, in_order, wanted_events
 from fairlead.transport.log.protocol import Stored
 
 STREAM = "stream"

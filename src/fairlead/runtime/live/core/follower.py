@@ -20,7 +20,7 @@ from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, ColumnCach
 from fairlead.runtime.live.core.deliveries import FoundVerdicts, GroupFindings
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
-from fairlead.transport.log.block_filter import MIXED, Only
+from fairlead.transport.log.blocks.block_filter import MIXED, Only
 from fairlead.transport.log.protocol import Stored, Stream
 
 

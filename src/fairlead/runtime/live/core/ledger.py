@@ -1,7 +1,8 @@
 """The deliveries of one group to a subscriber: numbers, acknowledgements and the receipt.
 
-A delivery is a relation, or one that is taken back; it has a word (model/identity.py) and a number. Numbers are those of the
-lineage: relations from before the subscriber joined are not delivered here, and the receipt says so (deliver/receipt.py).
+A delivery is a relation, or one that is taken back; it has a word (model/relations/identity.py) and a number. Numbers are those
+of the lineage: relations from before the subscriber joined are not delivered here, and the receipt says so
+(deliver/receipt.py).
 
 Takes: deliveries as they are found, by number and word. Gives: which of them to hand over, the number of a delivery, receipts.
 Never: forgets a word before it is acknowledged.
@@ -18,8 +19,8 @@ import numpy as np
 from fairlead.deliver.receipt import NOTHING, Receipt, ReceiptBook
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.results.delivery_order import delivery_words
-from fairlead.model.identity import Words
-from fairlead.model.relation import Relation
+from fairlead.model.relations.identity import Words
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup
 
 

@@ -24,7 +24,7 @@ from fairlead.errors import StateError
 from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import Interleaved, delivery_words, interleaved
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.deliveries import FoundRelations, FoundVerdicts
 from fairlead.runtime.live.core.derived_blocks import emitting_of
@@ -33,7 +33,7 @@ from fairlead.runtime.live.core.strand import PlacedRelations, PlacedVerdicts, S
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
 from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.parts import OrderPart
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.protocol import Stream
 
 VERSION = 3

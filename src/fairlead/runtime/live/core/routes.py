@@ -27,10 +27,10 @@ import pyarrow as pa
 
 from fairlead.errors import FairleadError
 from fairlead.language.compiler import compile_text
-from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, at_slot_zero, render_condition
-from fairlead.model.plan import Branch, Plan
-from fairlead.model.types import EventType
-from fairlead.transport.log.block_filter import ROUTES
+from fairlead.model.events.types import EventType
+from fairlead.model.plans.expression import Aggregate, Atom, Condition, Expression, PositionOf, at_slot_zero, render_condition
+from fairlead.model.plans.plan import Branch, Plan
+from fairlead.transport.log.blocks.block_filter import ROUTES
 
 TERMS_MAX = 32
 """Alternatives of a condition: publishers evaluate all of them on every block."""

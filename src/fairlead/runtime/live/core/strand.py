@@ -23,11 +23,11 @@ from fairlead.matching.compiled.machine_code.interruption import Check
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import completed
-from fairlead.model.columns import Columns
-from fairlead.model.event_order import EventOrder
-from fairlead.model.identity import majors_of
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.events.columns import Columns
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import majors_of
+from fairlead.model.relations.relation import Relation
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.event_time.shared_steps import SharedSteps
@@ -36,7 +36,7 @@ from fairlead.runtime.live.core.early import EarlyMatcher, reordered
 from fairlead.runtime.live.core.stream_groups import GroupStream
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.runtime.parts import OrderPart
-from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Stored, Stream
 
 KERNELS_FROM = 1_000

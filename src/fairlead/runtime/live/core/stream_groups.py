@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.model.partition import alone
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.partition import alone
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.transport.log.protocol import Stream
 

@@ -15,10 +15,10 @@ from operator import ge
 
 from fairlead.dataclass import dataclass
 from fairlead.model.blobs import packed
-from fairlead.model.columns import arrow_array, arrow_schema, record_batch
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.columns import arrow_array, arrow_schema, record_batch
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.order.merging import VERSION, Merging, ReleasedMessage
-from fairlead.transport.log.block import Block, schema_digest
+from fairlead.transport.log.blocks.block import Block, schema_digest
 from fairlead.transport.log.protocol import Stored, Stream
 
 HELD_MAX = 4096

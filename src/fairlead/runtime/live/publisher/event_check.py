@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from fairlead.errors import DataError, UsageError
-from fairlead.model.columns import arrow_array, arrow_schema, arrow_type, record_batch
-from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.model.events.columns import arrow_array, arrow_schema, arrow_type, record_batch
+from fairlead.model.events.types import Catalogue, EventType, Kind
 from fairlead.transport.admission.problems import oversized
 from fairlead.transport.admission.record_check import RecordShape, Shapes
 from fairlead.transport.events import read_events
-from fairlead.transport.log.block import schema_digest
+from fairlead.transport.log.blocks.block import schema_digest
 from fairlead.transport.tables.table_reader import TABLE_ROWS, examined, is_table, record_batches
 
 Row = tuple[Any, ...]

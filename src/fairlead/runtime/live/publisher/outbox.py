@@ -22,14 +22,14 @@ import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError, LogError
-from fairlead.model.types import EventType
+from fairlead.model.events.types import EventType
 from fairlead.runtime.live.merged_streams import Throttle
 from fairlead.runtime.live.publisher.event_check import EventCheck, Row, too_large
 from fairlead.runtime.live.route_table import RouteMarks
-from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block
-from fairlead.transport.log.block_filter import MIXED
-from fairlead.transport.log.block_store import require_ours, stored_once
-from fairlead.transport.log.mixed_block import (
+from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX, Block
+from fairlead.transport.log.blocks.block_filter import MIXED
+from fairlead.transport.log.blocks.block_store import require_ours, stored_once
+from fairlead.transport.log.blocks.mixed_block import (
     TYPES_MAX,
     MixedEvents,
     events_of,

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import DataError, LogError
-from fairlead.model.columns import Columns
-from fairlead.model.types import HEARTBEAT, EventType
+from fairlead.model.events.columns import Columns
+from fairlead.model.events.types import HEARTBEAT, EventType
 from fairlead.runtime.live.publisher.event_check import EventCheck
 from fairlead.runtime.live.publisher.outbox import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.transport.admission.problems import not_published, unknown_type
-from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX
-from fairlead.transport.log.mixed_block import MixedEvents, joined, joined_events, of_one_type
+from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX
+from fairlead.transport.log.blocks.mixed_block import MixedEvents, joined, joined_events, of_one_type
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended

@@ -26,7 +26,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
-from fairlead.model.identity import POSITIONS_MAX
+from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.early import certain_at_once
 from fairlead.runtime.live.core.follower import Follower
@@ -37,7 +37,7 @@ from fairlead.runtime.live.subscriber.group_task import OpenedGroup
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.snapshots import Snapshots, SnapshotTimes, SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import report
-from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Conflict, Log, Stream
 
 TABLE = "FL_ORIGINS"

@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from fairlead.dataclass import dataclass
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER
 from fairlead.runtime.live.core.deliveries import Batch, GroupFindings, JointDeliveries
 from fairlead.runtime.live.core.follower import Follower, JointReading
@@ -34,8 +34,8 @@ from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.live.subscriber.snapshots import SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import OrderedReader
-from fairlead.transport.log.block_filter import Only
-from fairlead.transport.log.block_store import Tails
+from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.block_store import Tails
 from fairlead.transport.log.protocol import Log, Stream
 
 PAUSES = 16

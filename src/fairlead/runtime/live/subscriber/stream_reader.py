@@ -23,8 +23,8 @@ from fairlead.errors import DataError, LogError
 from fairlead.order.continuity import Continuity
 from fairlead.order.merging import ReleasedMessage
 from fairlead.runtime.live.core.stream_merge import PULSE, Reached, StreamMerge, Stretch, pulse_after
-from fairlead.transport.log.block import INDEX_BITS
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
 from fairlead.transport.log.tasks import ended
 

@@ -27,10 +27,10 @@ from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
 from fairlead.errors import LogError, UsageError
 from fairlead.matching.state.encoding import Change
-from fairlead.model.partition import alone
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.plans.partition import alone
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
 from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
@@ -48,7 +48,7 @@ from fairlead.runtime.live.subscriber.group_start import (
 )
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.tasks import ended
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import DataError
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.transport.admission.converters import MICROSECONDS
 from fairlead.transport.admission.gate import Intake, OnBad

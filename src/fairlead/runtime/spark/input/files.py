@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.errors import DataError
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, DataType, Kind
+from fairlead.model.events.types import HEARTBEAT, DataType, Kind
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.spark.input.arrivals import STORED
 from fairlead.runtime.spark.input.frames import order_column_of
 from fairlead.runtime.spark.output.folders import located

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import DataError, FairleadWarning, UsageError
-from fairlead.model.event_order import TIME as TIME_KEY
-from fairlead.model.event_order import EventOrder, OrderKey
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, EventType, Kind
+from fairlead.model.events.types import HEARTBEAT, EventType, Kind
+from fairlead.model.plans.event_order import TIME as TIME_KEY
+from fairlead.model.plans.event_order import EventOrder, OrderKey
+from fairlead.model.plans.plan import Plan
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.input.arrivals import CODE, STORED, TYPE, InputColumns
 from fairlead.runtime.spark.input.parquet_scans import Recipe

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.errors import DataError
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Kind
-from fairlead.model.values import INT_RANGE
+from fairlead.model.events.types import HEARTBEAT, Kind
+from fairlead.model.events.values import INT_RANGE
+from fairlead.model.plans.plan import Plan
 from fairlead.order.total import order_column, sortable
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, unknown
 from fairlead.runtime.spark.input.frames import InputFrame

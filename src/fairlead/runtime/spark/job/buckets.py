@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.matching.compiled.running.keys import as_whole
-from fairlead.model.identity import mix_all
+from fairlead.model.relations.identity import mix_all
 
 Words = npt.NDArray[np.uint64]
 

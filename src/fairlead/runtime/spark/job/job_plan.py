@@ -16,9 +16,9 @@ from html import escape
 from typing import Any
 
 from fairlead.model.arguments import require_plan
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.html import table
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.spark.job.targets import TargetGroup, groups_of, nested_reasons
 from fairlead.runtime.spark.setup.session import MASTER
 from fairlead.runtime.spark.setup.settings import explain_settings, local_cores

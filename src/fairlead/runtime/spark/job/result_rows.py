@@ -8,7 +8,8 @@
     place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
     turn           its place in the delivery of that event's relations: sort by completed_at, turn
     revision       the number of the round of late events that took it back or added it; only with LATE REVISE
-    members, emitted     as in the embedded runtime's table (model/layout.py); the positions of all members: `members.position`
+    members, emitted     as in the embedded runtime's table (model/relations/layout.py); the positions of all members:
+                         `members.position`
     reason         why it is not a relation
 
 Turns are comparable over all tasks of a job, though no task knows what another one finds at the same event:
@@ -38,10 +39,10 @@ import pyarrow.compute as pc
 
 from fairlead.errors import require
 from fairlead.matching.results.relation_batches import relation_table
-from fairlead.model.layout import ResultLayout, layout_of
-from fairlead.model.plan import Plan, Subscription
-from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventVerdict, RevisionVerdict
+from fairlead.model.events.verdict import EventVerdict, RevisionVerdict
+from fairlead.model.plans.plan import Plan, Subscription
+from fairlead.model.relations.layout import ResultLayout, layout_of
+from fairlead.model.relations.relation import Relation
 
 IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
 REJECTED, REPEATED, AHEAD = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, EventVerdict.AHEAD.value

@@ -26,10 +26,10 @@ import pyarrow as pa
 from fairlead.engine import Engine
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
-from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.event_order import EventOrder
-from fairlead.model.identity import ID_BYTES, POSITIONS_MAX, Words
-from fairlead.model.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.events.columns import Columns, arrow_schema, record_batch
+from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.relations.identity import ID_BYTES, POSITIONS_MAX, Words
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, order_column, sortable

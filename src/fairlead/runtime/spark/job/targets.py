@@ -3,7 +3,7 @@
     keyed     `PER`: every key is an instance of its own, so keys are distributed over any number of buckets
     ordered   no `PER`: one total order, one task. Subscriptions to the same types share one, others run beside them
     nested    subscriptions that read derived events or wait for an absence need one order. All of these are one task; its
-              engine runs them, and those upstream, in the units of model/partition.py
+              engine runs them, and those upstream, in the units of model/plans/partition.py
 
 A relation is the same wherever its subscription runs: its id is made of the subscription's digest and its members' positions,
 and a group gets every event that its subscriptions read, at its position in the whole order. The group of a subscription
@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.compiled.running.branch import key_kinds
-from fairlead.model.partition import alone, logged_types, needs_one_order
-from fairlead.model.plan import Plan, Subscription
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.partition import alone, logged_types, needs_one_order
+from fairlead.model.plans.plan import Plan, Subscription
 
 Keys = Mapping[str, tuple[str, ...]]
 """By concrete type, the attributes that make the key."""
@@ -98,7 +98,7 @@ def _group(identity: str, plan: Plan, numbers: Sequence[int]) -> TargetGroup:
 
 
 def nested_reasons(plan: Plan) -> dict[int, str]:
-    """By number, why a subscription needs one order of all that it reads (model/partition.py)."""
+    """By number, why a subscription needs one order of all that it reads (model/plans/partition.py)."""
     found = {}
     for number, each in enumerate(plan.subscriptions):
         if plan.derived_types(each):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.arguments import require_plan
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.event_table import STREAM, only_group, only_stream, selection_of
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.log.options import log_options

@@ -20,7 +20,7 @@ from fairlead.runtime.live.merged_streams import TABLE as LEASES
 from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.runtime.spark.log.options import LogOptions
-from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.log_place import place_of
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.patient_log import PatientLog

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.dataclass import dataclass
-from fairlead.model.columns import arrow_array, arrow_schema, record_batch
-from fairlead.model.layout import ResultLayout, layout_of
-from fairlead.model.plan import Plan
-from fairlead.model.types import NO_TIME, EventType
+from fairlead.model.events.columns import arrow_array, arrow_schema, record_batch
+from fairlead.model.events.types import NO_TIME, EventType
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.layout import ResultLayout, layout_of
 from fairlead.runtime.live.core.derived_blocks import EmittingSubscription, derived_blocks
 from fairlead.runtime.spark.job.result_rows import IN_ORDER
-from fairlead.transport.log.block import Block
+from fairlead.transport.log.blocks.block import Block
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

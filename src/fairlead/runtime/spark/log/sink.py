@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from fairlead.errors import StateError, UsageError
 from fairlead.model.blobs import packed, unpacked
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.derived_blocks import emitting_of
 from fairlead.runtime.live.core.event_table import only_group, only_stream, selection_of
 from fairlead.runtime.live.core.stream_groups import origin_name
@@ -36,8 +36,8 @@ from fairlead.runtime.live.subscriber.group_start import is_leading
 from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, LogLink
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
-from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_store import Tails
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_store import Tails
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log
 

@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UsageError
-from fairlead.model.layout import RESERVED, ResultColumn, columns_of_types, layout_of
-from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.relations.layout import RESERVED, ResultColumn, columns_of_types, layout_of
 from fairlead.runtime.spark.job.result_rows import ADDED, AHEAD, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED, REVISION
 
 if TYPE_CHECKING:

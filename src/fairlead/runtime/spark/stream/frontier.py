@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.model.event_order import EventOrder
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.event_order import EventOrder
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.setup.jvm import watermarks

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.spark.output.views import ADDED, AHEAD, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED
 from fairlead.runtime.spark.stream.resumption import RuleChange
 from fairlead.runtime.spark.stream.stream_job import ORDER

@@ -24,9 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.model.blobs import packed
-from fairlead.model.columns import arrow_schema
-from fairlead.model.identity import Words
-from fairlead.model.types import HEARTBEAT
+from fairlead.model.events.columns import arrow_schema
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.relations.identity import Words
 from fairlead.order.event_identity import sequence_identities
 from fairlead.order.holdback import HoldBack, ReleasedRows, with_head
 from fairlead.order.repeats import behind, later

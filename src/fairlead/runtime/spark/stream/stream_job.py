@@ -36,8 +36,8 @@ import pyarrow.compute as pc
 
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
-from fairlead.model.identity import POSITIONS_MAX
-from fairlead.model.plan import Plan
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.order.holdback import Frontier, head_and_rest
 from fairlead.order.total import order_column
 from fairlead.runtime.spark.input.arrivals import AHEAD_OF, CODE, TYPE, ArrivalReader

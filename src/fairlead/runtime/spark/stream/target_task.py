@@ -23,7 +23,7 @@ import pyarrow as pa
 from fairlead.engine import Engine
 from fairlead.errors import require
 from fairlead.model.blobs import packed
-from fairlead.model.columns import Columns
+from fairlead.model.events.columns import Columns
 from fairlead.order.holdback import with_head
 from fairlead.runtime.event_time.buffer import EVERYTHING
 from fairlead.runtime.event_time.reviser import Reviser

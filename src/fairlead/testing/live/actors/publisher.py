@@ -22,7 +22,7 @@ from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
 from fairlead.testing.live.actors.jitter import time_of
 from fairlead.testing.live.actors.records import Writer
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.blocks.block_filter import Only
 
 KEYS = 5
 AGAIN_SECONDS = 0.2

@@ -21,10 +21,10 @@ from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.guarantees import Runtime, derive
 from fairlead.matching.results.delivery_order import delivery_words
+from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Property
-from fairlead.model.plan import Plan
-from fairlead.model.relation import PLUS, Relation
-from fairlead.model.types import Catalogue
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import PLUS, Relation
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.testing.live.actors.publisher import key_of

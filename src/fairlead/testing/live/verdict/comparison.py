@@ -19,7 +19,7 @@ import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.actors.records import Line

@@ -23,18 +23,18 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.fold import remaining
-from fairlead.model.identity import Words, from_hex, signed
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
-from fairlead.model.types import HEARTBEAT
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import Words, from_hex, signed
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.embedded import match
 from fairlead.runtime.event_time import EventTimeMatcher
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.testing.live.actors.records import Line
 from fairlead.testing.live.verdict.log_copy import Copy, in_one_order
-from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Stored
 
 Report = tuple[str, str, str, int]

@@ -13,10 +13,10 @@ from itertools import groupby
 from operator import itemgetter
 
 from fairlead.dataclass import dataclass
-from fairlead.model.relation import Relation
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log.block import INDEX_BITS, Block
-from fairlead.transport.log.mixed_block import events_of
+from fairlead.transport.log.blocks.block import INDEX_BITS, Block
+from fairlead.transport.log.blocks.mixed_block import events_of
 from fairlead.transport.log.names import merged_stream, topic_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream

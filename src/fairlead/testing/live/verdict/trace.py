@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.model.event import Event
-from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.core.stream_groups import StreamGroup, groups_of
 from fairlead.testing.live.actors.records import Line

@@ -31,8 +31,8 @@ from nats.js.api import (
 from nats.js.errors import APIError, NotFoundError
 
 from fairlead.transport.log import names
-from fairlead.transport.log.block import Block, block_of
-from fairlead.transport.log.block_filter import MIXED, Only
+from fairlead.transport.log.blocks.block import Block, block_of
+from fairlead.transport.log.blocks.block_filter import MIXED, Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.failures import Refusals, translated

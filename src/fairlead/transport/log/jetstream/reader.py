@@ -27,7 +27,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from fairlead.errors import DataError, LogError
-from fairlead.transport.log.block import REJECTED, Block, block_of
+from fairlead.transport.log.blocks.block import REJECTED, Block, block_of
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable

@@ -1,0 +1,1 @@
+"""What people see: tables, progress, the summary of a run."""

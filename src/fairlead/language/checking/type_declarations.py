@@ -1,0 +1,189 @@
+"""TYPE and EVENT UNION declarations to a Catalogue.
+
+Takes: declarations in the order of the text, and the names that subscriptions emit (a declared type that is emitted is
+derived). Gives: the catalogue of declared types. Never: adds a type that only EMIT defines (emission.py does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault, did_you_mean, listed
+from fairlead.model.events.types import HEARTBEAT, Attribute, Catalogue, DataType, EventType, Kind
+
+KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind if kind is not Kind.INTERVAL} | {
+    "INTEGER": Kind.INT,
+    "LONG": Kind.BIGINT,
+}
+ELSEWHERE: Mapping[str, str] = (
+    dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "STR", "UUID"), "STRING")
+    | dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE")
+    | dict.fromkeys(("SMALLINT", "TINYINT", "INT32", "SHORT"), "INT")
+    | dict.fromkeys(("INT64",), "BIGINT")
+    | dict.fromkeys(("DATETIME", "TIMESTAMPTZ", "DATE"), "TIMESTAMP")
+    | dict.fromkeys(("BYTES", "BLOB", "BYTEA"), "BINARY")
+    | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL"}
+)
+"""What types of other languages are called here."""
+Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration
+PRECISION_MAX = 38
+"""Spark's and Arrow's 128-bit decimals."""
+
+
+def catalogue_of(declarations: Iterable[Declaration], emitted: Collection[str]) -> Catalogue:
+    ordered = list(declarations)
+    _refuse_repeats(each.name for each in ordered)
+    types: dict[str, EventType] = {}
+    for each in ordered:
+        if isinstance(each, syntax.TypeDeclaration):
+            types[each.name.text] = _declared(each, types, ordered, emitted)
+    for each in ordered:
+        if isinstance(each, syntax.UnionDeclaration):
+            types[each.name.text] = _union(each, types, emitted)
+    return Catalogue(tuple(types[each.name.text] for each in ordered))
+
+
+def with_type(catalogue: Catalogue, added: EventType) -> Catalogue:
+    """The catalogue with a type added or replaced; a union is timed if all its members are."""
+    before = catalogue.get(added.name)
+    if before is None:
+        return catalogue.extended(added)  # a union has only members that are declared
+    if before == added:
+        return catalogue
+    types = {each.name: each for each in catalogue} | {added.name: added}
+    for name, each in types.items():
+        if each.is_union:
+            types[name] = replace(each, implicit_time=all(types[member].timed for member in each.members))
+    return Catalogue(tuple(types.values()))
+
+
+def check_attribute_names(names: Iterable[syntax.Word]) -> None:
+    seen: set[str] = set()
+    for word in names:
+        if word.text == "type" or word.text.startswith("_"):
+            problem = f"'{word.text}' is reserved: records use that name"
+            raise Fault("L014", word.span, problem, f"call it '{word.text.lstrip('_') or 'value'}_'")
+        if word.text in seen:
+            raise Fault("L013", word.span, f"attribute '{word.text}' is named twice", "give it another name")
+        seen.add(word.text)
+
+
+def unknown_type(word: syntax.Word, known: Iterable[str]) -> Fault:
+    fix = did_you_mean(word.text, known, f"declare it: TYPE {word.text} (…)")
+    return Fault("L010", word.span, f"there is no event type '{word.text}'", fix)
+
+
+def _refuse_repeats(names: Iterable[syntax.Word]) -> None:
+    seen: set[str] = set()
+    for word in names:
+        if word.text == HEARTBEAT.name:
+            raise Fault("L014", word.span, "Heartbeat is built in", "give the type another name")
+        if word.text in seen:
+            raise Fault("L013", word.span, f"type '{word.text}' is declared twice", "remove one, or give it another name")
+        seen.add(word.text)
+
+
+def _declared(
+    node: syntax.TypeDeclaration,
+    known: Mapping[str, EventType],
+    declarations: Iterable[Declaration],
+    emitted: Collection[str],
+) -> EventType:
+    above = _supertype(node.supertype, known, declarations, emitted) if node.supertype else None
+    inherited = above.attributes if above else ()
+    check_attribute_names(column.name for column in node.columns)
+    for column in node.columns:
+        if above and above.attribute(column.name.text):
+            problem = f"attribute '{column.name.text}' is already inherited from '{above.name}'"
+            raise Fault("L013", column.name.span, problem, "remove it, or give it another name")
+    attributes = inherited + tuple(Attribute(each.name.text, data_type(each)) for each in node.columns)
+    time = _time(node.time, attributes, above) if node.time else (above.time_attribute if above else None)
+    name = node.name.text
+    return EventType(name, attributes, above.name if above else None, time, derived=name in emitted)
+
+
+def _supertype(
+    word: syntax.Word,
+    known: Mapping[str, EventType],
+    declarations: Iterable[Declaration],
+    emitted: Collection[str],
+) -> EventType:
+    found = known.get(word.text)
+    if found:
+        return found
+    declared = {each.name.text: each for each in declarations}
+    other = declared.get(word.text)
+    if isinstance(other, syntax.UnionDeclaration) or word.text == HEARTBEAT.name:
+        raise Fault("L015", word.span, f"'{word.text}' is not a TYPE that can be extended", "extend a TYPE")
+    if other:
+        raise Fault("L015", word.span, f"'{word.text}' is declared further down", "declare a supertype before its subtypes")
+    if word.text in emitted:
+        raise Fault("L015", word.span, f"'{word.text}' is only defined by EMIT", f"declare TYPE {word.text} (…) first")
+    raise unknown_type(word, known)
+
+
+def data_type(column: syntax.Column) -> DataType:
+    kind = KINDS.get(column.type.text.upper())
+    if kind is None:
+        elsewhere = ELSEWHERE.get(column.type.text.upper())
+        fix = f"use {elsewhere}" if elsewhere else did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")
+        raise Fault("L011", column.type.span, f"there is no data type '{column.type.text}'", fix)
+    if not column.parameters:
+        return DataType(kind)
+    first = column.parameters[0]
+    if kind is not Kind.DECIMAL or len(column.parameters) > 2:
+        raise Fault(
+            "L011", first.span, f"{kind} does not accept these numbers", "only DECIMAL(precision, scale) accepts numbers"
+        )
+    precision, scale = first.value, column.parameters[1].value if len(column.parameters) > 1 else 0
+    if not (1 <= precision <= PRECISION_MAX and scale <= precision):
+        problem = f"DECIMAL({precision},{scale}) does not exist"
+        raise Fault("L011", first.span, problem, f"precision is 1 to {PRECISION_MAX}, scale 0 to the precision")
+    return DataType(kind, precision, scale)
+
+
+def _time(word: syntax.Word, attributes: tuple[Attribute, ...], above: EventType | None) -> str:
+    check_time(word, attributes)
+    if above and above.time_attribute and above.time_attribute != word.text:
+        problem = f"the event time is inherited from '{above.name}': {above.time_attribute}"
+        raise Fault("L016", word.span, problem, "leave out TIME")
+    return word.text
+
+
+def check_time(word: syntax.Word, attributes: tuple[Attribute, ...]) -> None:
+    """TIME names one of the attributes, of type TIMESTAMP."""
+    found = next((each for each in attributes if each.name == word.text), None)
+    stamps = [each.name for each in attributes if each.type.kind is Kind.TIMESTAMP]
+    if found is None:
+        fix = did_you_mean(word.text, stamps, f"name {listed(stamps)}" if stamps else "add a TIMESTAMP attribute")
+        raise Fault("L016", word.span, f"TIME names '{word.text}', which is not an attribute of the type", fix)
+    if found.type.kind is not Kind.TIMESTAMP:
+        fix = f"name {listed(stamps)}" if stamps else f"make '{word.text}' a TIMESTAMP"
+        raise Fault("L016", word.span, f"TIME needs a TIMESTAMP, '{word.text}' is {found.type}", fix)
+
+
+def _union(node: syntax.UnionDeclaration, known: Mapping[str, EventType], emitted: Collection[str]) -> EventType:
+    members: dict[str, EventType] = {}
+    for word in node.members:
+        for each in _members(word, known, emitted):
+            if each.name in members:
+                raise Fault("L017", word.span, f"'{each.name}' is in the union twice", "name each type once")
+            members[each.name] = each
+    first, *others = members.values()
+    shared = tuple(each for each in first.attributes if all(other.attribute(each.name) == each for other in others))
+    timed = all(each.timed for each in members.values())
+    return EventType(node.name.text, shared, members=tuple(members), implicit_time=timed)
+
+
+def _members(word: syntax.Word, known: Mapping[str, EventType], emitted: Collection[str]) -> list[EventType]:
+    """A type itself; of a union (declared before), its members."""
+    found = known.get(word.text)
+    if found:
+        return [known[name] for name in found.members] if found.is_union else [found]
+    if word.text == HEARTBEAT.name:
+        raise Fault("L017", word.span, "Heartbeat is not allowed in a union", "remove it: every input has heartbeats")
+    if word.text in emitted:
+        raise Fault("L017", word.span, f"'{word.text}' is only defined by EMIT", f"declare TYPE {word.text} (…) as well")
+    raise unknown_type(word, known)

@@ -1,0 +1,181 @@
+"""Expressions as written to typed expressions over slots.
+
+Takes: a syntax node and the scope of one branch. Gives: a `model.expression` tree in which every node knows its kind, or a
+`Fault`. Never: joins conditions (conditions.py does): AND, OR, NOT and BETWEEN are not values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.language.checking.typing import calls, kinds, literals
+from fairlead.language.checking.typing.scope import Scope
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault
+from fairlead.model.events.types import INTEGER, NUMERIC, Kind
+from fairlead.model.plans.expression import (
+    COMPARISONS,
+    Arithmetic,
+    Atom,
+    Compare,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    slots_of,
+)
+
+OPERATORS = {"==": "=", "<>": "!="}
+"""Alternative spellings."""
+
+
+def typed(node: syntax.Expression, scope: Scope, wanted: Kind | None = None) -> Expression:
+    """The value of an expression. NULL becomes a NULL of the wanted kind; without one, it is an error."""
+    match node:
+        case syntax.Number():
+            return literals.number(node)
+        case syntax.Text():
+            return Literal(node.value, Kind.STRING)
+        case syntax.Boolean():
+            return Literal(node.value, Kind.BOOLEAN)
+        case syntax.Null():
+            if wanted is None:
+                raise Fault("L042", node.span, "NULL has no type here", "use IS NULL to test, or leave it out")
+            return Literal(None, wanted)
+        case syntax.Prefixed():
+            return literals.prefixed(node)
+        case syntax.Duration():
+            return Literal(literals.microseconds(node), Kind.INTERVAL)
+        case syntax.Reference():
+            return scope.value(node)
+        case syntax.Negative():
+            return _negative(node, scope)
+        case syntax.Arithmetic():
+            return _arithmetic(node, scope)
+        case syntax.Call():
+            return _call(node, scope)
+        case syntax.Compare() | syntax.IsNull() | syntax.In() | syntax.Like():
+            return atom(node, scope)
+    raise Fault("L047", node.span, "expected a value, got a condition with AND, OR, NOT or BETWEEN", "use them in WHERE only")
+
+
+def atom(node: syntax.Compare | syntax.IsNull | syntax.In | syntax.Like, scope: Scope, negated: bool = False) -> Atom:
+    """One atom of a condition, or its negation."""
+    match node:
+        case syntax.Compare():
+            operator = OPERATORS.get(node.operator.text, node.operator.text)
+            return _compare(COMPARISONS[operator] if negated else operator, node.left, node.right, scope)
+        case syntax.IsNull():
+            return IsNull(typed(node.operand, scope), node.negated != negated)
+        case syntax.In():
+            return _in(node, scope, negated)
+        case syntax.Like():
+            return _like(node, scope, negated)
+
+
+def between(node: syntax.Between, scope: Scope, negated: bool) -> tuple[Atom, Atom]:
+    """`low <= x` and `x <= high`, or their negations."""
+    low, high = ("<", ">") if negated else (">=", "<=")
+    return _compare(low, node.operand, node.low, scope), _compare(high, node.operand, node.high, scope)
+
+
+def _compare(operator: str, left: syntax.Expression, right: syntax.Expression, scope: Scope) -> Compare:
+    for node in (left, right):
+        if isinstance(node, syntax.Null):
+            fix = "write IS NOT NULL" if operator == "!=" else "write IS NULL"
+            raise Fault("L042", node.span, "a comparison with NULL is never true", fix)
+    one, other = typed(left, scope), typed(right, scope)
+    _check_comparable(left, one, right, other)
+    return Compare(operator, one, other)
+
+
+def _check_comparable(left: syntax.Expression, one: Expression, right: syntax.Expression, other: Expression) -> None:
+    if not kinds.comparable(one.kind, other.kind):
+        odd = left if isinstance(left, syntax.Constant) and not isinstance(right, syntax.Constant) else right
+        problem = f"{_named(left, one)} and {_named(right, other)} have different types"
+        raise Fault("L040", odd.span, problem, _comparison_fix(odd, {one.kind, other.kind}))
+    if one == other and slots_of(one):
+        raise Fault("L041", right.span, "this compares a value with itself", "name another instance or another attribute")
+
+
+def _comparison_fix(odd: syntax.Expression, sides: set[Kind]) -> str:
+    if isinstance(odd, syntax.Text) and Kind.TIMESTAMP in sides:
+        return f"write TIMESTAMP '{odd.value[:40]}'"
+    if isinstance(odd, syntax.Text) and sides & NUMERIC:
+        return "write the number without quotes"
+    if isinstance(odd, syntax.Number) and Kind.INTERVAL in sides:
+        return f"write a duration, such as {odd.text} SECONDS"
+    if isinstance(odd, syntax.Number) and Kind.STRING in sides:
+        return f"write '{odd.text[:40]}' in quotes"
+    if isinstance(odd, syntax.Number) and Kind.TIMESTAMP in sides:
+        return "write TIMESTAMP '…'"
+    return "compare values of one type; numbers compare with numbers"
+
+
+def _named(node: syntax.Expression, value: Expression) -> str:
+    return f"{node} ({value.kind})" if isinstance(node, syntax.Reference) else f"a value of type {value.kind}"
+
+
+def _in(node: syntax.In, scope: Scope, negated: bool) -> In:
+    operand = typed(node.operand, scope)
+    if not node.options:
+        raise Fault("L059", node.span, "IN needs at least one option", "write IN (…, …)")
+    options = []
+    for each in node.options:
+        option = typed(each, scope, wanted=operand.kind)
+        _check_comparable(node.operand, operand, each, option)
+        options.append(option)
+    return In(operand, tuple(options), node.negated != negated)
+
+
+def _like(node: syntax.Like, scope: Scope, negated: bool) -> Like:
+    operand = typed(node.operand, scope)
+    if operand.kind is not Kind.STRING:
+        raise Fault("L049", node.operand.span, f"LIKE needs a STRING, got {operand.kind}", "compare it with = or <")
+    pattern = node.pattern.value
+    if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+        raise Fault("L049", node.pattern.span, "the pattern ends with a lone backslash", "write \\\\ for a backslash")
+    return Like(operand, pattern, node.negated != negated)
+
+
+def _negative(node: syntax.Negative, scope: Scope) -> Expression:
+    if isinstance(node.operand, syntax.Number):
+        return literals.number(node.operand, negative=True)
+    operand = typed(node.operand, scope)
+    if operand.kind not in NUMERIC and operand.kind is not Kind.INTERVAL:
+        raise Fault("L043", node.operand.span, f"a minus sign needs a number, got {operand.kind}", "remove the sign")
+    if isinstance(operand, Literal) and operand.kind is Kind.INTERVAL and operand.value is not None:
+        return Literal(-operand.value, Kind.INTERVAL)
+    return Negative(operand, Kind.BIGINT if operand.kind in INTEGER else operand.kind)
+
+
+def _arithmetic(node: syntax.Arithmetic, scope: Scope) -> Expression:
+    left, right = typed(node.left, scope), typed(node.right, scope)
+    kind = kinds.arithmetic(node.operator.text, left.kind, right.kind)
+    if kind is None:
+        problem = f"{left.kind} {node.operator.text} {right.kind} is not defined"
+        raise Fault("L043", node.operator.span, problem, _arithmetic_fix(left.kind, right.kind))
+    return Arithmetic(node.operator.text, left, right, kind)
+
+
+def _arithmetic_fix(left: Kind, right: Kind) -> str:
+    if Kind.TIMESTAMP in (left, right) and (left in NUMERIC or right in NUMERIC):
+        return "write a duration with its unit, such as 5 SECONDS"
+    return "arithmetic takes numbers, or a TIMESTAMP and a duration"
+
+
+def _call(node: syntax.Call, scope: Scope) -> Expression:
+    name = node.function.text.lower()
+    if name in calls.OF_EVENTS:
+        return calls.of_events(name, node, scope)
+    calls.check_call(node)
+    return calls.call(node, _together(node.arguments, scope))
+
+
+def _together(nodes: Sequence[syntax.Expression], scope: Scope) -> list[Expression]:
+    """Arguments of one call, each typed once; a NULL among them takes the kind of the first that has one."""
+    found = [None if isinstance(each, syntax.Null) else typed(each, scope) for each in nodes]
+    known = next((each.kind for each in found if each is not None), None)
+    return [typed(node, scope, known) if each is None else each for node, each in zip(nodes, found, strict=True)]

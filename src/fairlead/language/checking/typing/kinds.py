@@ -1,0 +1,78 @@
+"""The rules of kinds: what may be compared, the results of arithmetic, what widens to what.
+
+    INT → BIGINT → DOUBLE widen; DECIMAL meets integers as DECIMAL and DOUBLE as DOUBLE; `/` is always DOUBLE;
+    TIMESTAMP - TIMESTAMP is INTERVAL; TIMESTAMP ± INTERVAL is TIMESTAMP; INTERVAL * integer is INTERVAL
+
+Takes: kinds and typed expressions. Gives: kinds, or None if the language has no such operation. Never: reads text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from fairlead.model.events.types import INTEGER, NUMERIC, Kind
+from fairlead.model.plans.expression import Arithmetic, Expression, Literal
+
+_WIDTH = (Kind.INT, Kind.BIGINT, Kind.DOUBLE)
+
+
+def comparable(left: Kind, right: Kind) -> bool:
+    return left is right or (left in NUMERIC and right in NUMERIC)
+
+
+def arithmetic(operator: str, left: Kind, right: Kind) -> Kind | None:
+    if left in NUMERIC and right in NUMERIC:
+        if operator == "/" or Kind.DOUBLE in (left, right):
+            return Kind.DOUBLE
+        return Kind.DECIMAL if Kind.DECIMAL in (left, right) else Kind.BIGINT
+    match operator, left, right:
+        case "-", Kind.TIMESTAMP, Kind.TIMESTAMP:
+            return Kind.INTERVAL
+        case (("+" | "-"), Kind.TIMESTAMP, Kind.INTERVAL):
+            return Kind.TIMESTAMP
+        case "+", Kind.INTERVAL, Kind.TIMESTAMP:
+            return Kind.TIMESTAMP
+        case (("+" | "-"), Kind.INTERVAL, Kind.INTERVAL):
+            return Kind.INTERVAL
+        case "*", Kind.INTERVAL, other if other in INTEGER:
+            return Kind.INTERVAL
+        case "*", other, Kind.INTERVAL if other in INTEGER:
+            return Kind.INTERVAL
+    return None
+
+
+def aggregate(function: str, kind: Kind) -> Kind | None:
+    match function:
+        case "count":
+            return Kind.BIGINT
+        case "avg":
+            return Kind.DOUBLE if kind in NUMERIC else None
+        case "sum":
+            return (Kind.BIGINT if kind in INTEGER else kind) if kind in NUMERIC else None
+    return kind if kind in NUMERIC or kind in (Kind.STRING, Kind.TIMESTAMP) else None
+
+
+def widest(kinds: list[Kind]) -> Kind | None:
+    """The one kind to which all of them widen; None if there is none."""
+    if all(kind is kinds[0] for kind in kinds):
+        return kinds[0]
+    if all(kind in _WIDTH for kind in kinds):
+        return max(kinds, key=_WIDTH.index)
+    return None
+
+
+def widens(kind: Kind, wanted: Kind) -> bool:
+    return kind is wanted or (kind in _WIDTH and wanted in _WIDTH and _WIDTH.index(kind) <= _WIDTH.index(wanted))
+
+
+def widened(value: Expression, wanted: Kind) -> Expression:
+    """The expression as a value of a wider kind. The model has no cast: adding 0 of the wider kind is one."""
+    if value.kind is wanted:
+        return value
+    if isinstance(value, Literal):
+        if value.value is None:
+            return replace(value, kind=wanted)
+        return Literal({Kind.DOUBLE: float, Kind.DECIMAL: Decimal}.get(wanted, int)(value.value), wanted)
+    zero = Literal(0.0, wanted) if wanted is Kind.DOUBLE else Literal(0, Kind.INT)
+    return Arithmetic("+", value, zero, wanted)

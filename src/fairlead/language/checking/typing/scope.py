@@ -1,0 +1,127 @@
+"""The names that an expression may use in one branch, and what they stand for.
+
+Takes: the branch's elements (and, for EMIT, those of the other branches, which are NULL here; for a clause that notes events,
+one of them). Gives: slots and attributes for references. Never: types an operator or a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from fairlead.dataclass import dataclass
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault, did_you_mean, listed
+from fairlead.model.events.types import Attribute, EventType
+from fairlead.model.plans.expression import Field, Literal
+
+
+@dataclass(frozen=True)
+class AliasMember:
+    """An alias: its type and its slots. An alias of another branch has no slots; it reads as NULL."""
+
+    alias: str
+    type: EventType
+    slots: tuple[int, ...]
+    count: int = 1
+
+    @property
+    def present(self) -> bool:
+        return bool(self.slots)
+
+
+@dataclass(frozen=True)
+class Scope:
+    members: Mapping[str, AliasMember]
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Aliases of noted events, which only the WHERE of their clause can see, each with the keyword of that clause."""
+
+    def knows(self, reference: syntax.Reference) -> bool:
+        """Whether the branch has what a reference names: its alias, or an element with that attribute."""
+        head = reference.head.text
+        if head in self.members:
+            return True
+        return reference.attribute is None and reference.index is None and bool(self._having(head))
+
+    def value(self, reference: syntax.Reference) -> Field | Literal:
+        """`alias.attribute`, `alias[i].attribute`, or `attribute` if only one element has it."""
+        if reference.attribute is None and reference.index is None:
+            having = self._having(reference.head.text)
+            if having:
+                return self._bare(reference.head, having)
+        member = self.member(reference.head)
+        slot = self.slot(reference)
+        if reference.attribute is None:
+            example = next((each.name for each in member.type.attributes), "attribute")
+            problem = f"'{reference}' is an event, not a value"
+            raise Fault("L035", reference.span, problem, f"name one of its attributes, such as {reference}.{example}")
+        attribute = attribute_of(member.type, reference.attribute)
+        return Literal(None, attribute.type.kind) if slot is None else Field(slot, attribute.name, attribute.type.kind)
+
+    def slot(self, reference: syntax.Reference) -> int | None:
+        """The slot of `alias` (its first instance) or `alias[i]`; None for an alias of another branch."""
+        member = self.member(reference.head)
+        index = 1
+        if reference.index:
+            index = check_index(reference.index, member)
+        return member.slots[index - 1] if member.present else None
+
+    def instances(self, reference: syntax.Reference) -> tuple[AliasMember, Attribute | None]:
+        """What an aggregate ranges over: all instances of one alias, or one attribute of them."""
+        if reference.index:
+            problem = f"an aggregate covers all instances of '{reference.head.text}'"
+            raise Fault("L046", reference.index.span, problem, "leave out the index")
+        head = reference.head.text
+        if reference.attribute is None and head not in self.members and self._having(head):
+            having = self._having(head)
+            self._bare(reference.head, having)
+            return having[0], having[0].type.attribute(head)
+        member = self.member(reference.head)
+        return member, attribute_of(member.type, reference.attribute) if reference.attribute else None
+
+    def member(self, word: syntax.Word) -> AliasMember:
+        found = self.members.get(word.text)
+        if found:
+            return found
+        if word.text in self.hidden:
+            clause = self.hidden[word.text]
+            problem = f"'{word.text}' is the absent event of a {clause}, and only usable in the WHERE of that clause"
+            raise Fault("L034", word.span, problem, f"move the condition to a WHERE right after the {clause}")
+        called = next((each.alias for each in self.members.values() if each.type.name == word.text), None)
+        known = (*self.members, *(each.name for member in self.members.values() for each in member.type.attributes))
+        meant = did_you_mean(word.text, known, f"known are {listed(self.members, 'and')}")
+        fix = f"the element is called '{called}'" if called else meant
+        raise Fault("L030", word.span, f"there is no element or attribute '{word.text}' in the pattern", fix)
+
+    def _having(self, attribute: str) -> list[AliasMember]:
+        having = [each for each in self.members.values() if each.type.attribute(attribute)]
+        return [each for each in having if each.present] or having[:1]
+
+    def _bare(self, word: syntax.Word, having: list[AliasMember]) -> Field | Literal:
+        if len(having) > 1:
+            named = listed(f"{each.alias}.{word.text}" for each in having)
+            raise Fault("L031", word.span, f"'{word.text}' is ambiguous: several elements have it", f"write {named}")
+        member = having[0]
+        attribute = attribute_of(member.type, word)
+        if not member.present:
+            return Literal(None, attribute.type.kind)
+        return Field(member.slots[0], attribute.name, attribute.type.kind)
+
+
+def attribute_of(type_: EventType, word: syntax.Word) -> Attribute:
+    found = type_.attribute(word.text)
+    if found:
+        return found
+    names = [each.name for each in type_.attributes]
+    sort = "union" if type_.is_union else "event type"
+    fix = did_you_mean(word.text, names, f"it has {listed(names, 'and')}" if names else "it has no attributes")
+    raise Fault("L012", word.span, f"{sort} '{type_.name}' has no attribute '{word.text}'", fix)
+
+
+def check_index(index: syntax.Whole, member: AliasMember) -> int:
+    if index.value < 1:
+        raise Fault("L032", index.span, "instances count from 1", f"write {member.alias}[1]")
+    if index.value > member.count:
+        problem = f"'{member.alias}' has {member.count} instance{'s' if member.count > 1 else ''}"
+        raise Fault("L032", index.span, problem, f"declare {member.alias}[{index.value}] in MATCH, or use a smaller index")
+    return index.value

@@ -1,0 +1,1 @@
+"""The indexes of a queue: by hash, and in order."""

@@ -1,0 +1,337 @@
+"""A Plan: the checked, compiled form of a rule text, the input of every matcher and runtime.
+
+    Plan ─ Subscription ─ Branch (a conjunction) ─ Slot, Predicate, Clause, Emission
+
+Gives: frozen values with the signature already in order (types by name, then instance number), branches in canonical order, and
+a digest that equivalent subscriptions share, whatever their names (canonical.py).
+Never: parses, checks or evaluates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from enum import Enum
+from functools import cached_property
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import Place, bounded, printable, require_registered
+from fairlead.model.clauses.clause import Clause, NotingClause, Pair
+from fairlead.model.events.types import Catalogue
+from fairlead.model.guarantee import Guarantee
+from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.plans.expression import Expression, Predicate
+
+
+class Matching(Enum):
+    """Which of the possible relations is selected, as (the papers' code, the language's words)."""
+
+    FIRST = ("FR", "FIRST")
+    FIRST_CONTIGUOUS = ("FRC", "FIRST CONTIGUOUS")
+    RECENT = ("MR", "RECENT")
+    RECENT_CONTIGUOUS = ("MRC", "RECENT CONTIGUOUS")
+
+    @property
+    def code(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+    @property
+    def recent(self) -> bool:
+        """The queues are scanned backwards, so instance i+1 is older than instance i."""
+        return self in (Matching.RECENT, Matching.RECENT_CONTIGUOUS)
+
+    @property
+    def contiguous(self) -> bool:
+        """The instances of one type are adjacent in that type's queue."""
+        return self in (Matching.FIRST_CONTIGUOUS, Matching.RECENT_CONTIGUOUS)
+
+
+class Disposal(Enum):
+    """Which events leave each queue after a match."""
+
+    PREFIX_INFIX = ("PI", "PREFIX INFIX")
+    INFIX = ("I", "INFIX")
+    INFIX_POSTFIX = ("IP", "INFIX POSTFIX")
+    FIRST_PREFIX = ("FP", "FIRST PREFIX")
+
+    @property
+    def code(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+
+@dataclass(frozen=True)
+class Quantifier:
+    """How many events an element takes. Today always a fixed count; a range allows for repetition later."""
+
+    least: int = 1
+    most: int = 1
+
+
+@dataclass(frozen=True)
+class Element:
+    """`StockQuote q[3]`: one named item of the pattern, in the order of the text."""
+
+    alias: str
+    type: str
+    quantifier: Quantifier = Quantifier()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`."""
+
+    type: str
+    instance: int
+    alias: str
+    alias_index: int = 1
+
+
+@dataclass(frozen=True)
+class Emission:
+    """`EMIT type(name = expression, …)`"""
+
+    type: str
+    fields: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One conjunction with its own queues. `slots` is the signature."""
+
+    elements: tuple[Element, ...]
+    slots: tuple[Slot, ...]
+    predicates: tuple[Predicate, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    """Those that note events come last, by their slots."""
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For each type of the branch (those of noted events too) the attributes of its key; empty without PER."""
+    emission: Emission | None = None
+
+    @cached_property
+    def queue_types(self) -> tuple[str, ...]:
+        """The types that have a queue, in signature order."""
+        return tuple(dict.fromkeys(slot.type for slot in self.slots))
+
+    @cached_property
+    def slots_of_type(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: tuple(at for at, slot in enumerate(self.slots) if slot.type == name) for name in self.queue_types}
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """Every type that the branch reads, those of noted events last."""
+        return tuple(dict.fromkeys((*self.queue_types, *(each.type for each in self.noting))))
+
+    @cached_property
+    def orders(self) -> tuple[Pair, ...]:
+        """Pairs of members that clauses put in order."""
+        return tuple(pair for each in self.clauses for pair in each.orders)
+
+    @cached_property
+    def noting(self) -> tuple[NotingClause, ...]:
+        """The clauses that note events, in the order of their slots."""
+        return tuple(each for each in self.clauses if isinstance(each, NotingClause))
+
+    @cached_property
+    def prompt(self) -> tuple[NotingClause, ...]:
+        """Those of them that decide on a relation when its members are found."""
+        return tuple(each for each in self.noting if not each.waits)
+
+    @cached_property
+    def waiting(self) -> tuple[NotingClause, ...]:
+        """Those of them that decide on a relation when their time has passed."""
+        return tuple(each for each in self.noting if each.waits)
+
+    @cached_property
+    def signature(self) -> tuple[str, ...]:
+        return tuple(slot.type for slot in self.slots)
+
+    def alias_names(self) -> list[str]:
+        """The name of each slot for users, those of noted events at the end."""
+        counts = {element.alias: element.quantifier.most for element in self.elements}
+        members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
+        return members + [each.alias for each in self.noting]
+
+    def canonical_names(self) -> list[str]:
+        """Names that do not depend on aliases, for digests."""
+        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self.noting]
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One compiled subscription: its branches, clauses and what it emits."""
+
+    name: str
+    branches: tuple[Branch, ...]
+    per: tuple[str, ...] = ()
+    within_us: int | None = None
+    matching: Matching = Matching.FIRST
+    disposal: Disposal = Disposal.PREFIX_INFIX
+    emits: str | None = None
+    digest: str = ""
+    text: str = ""
+    numbers: tuple[int, ...] = ()
+    """The numbers of the branches, if these are some of the subscription's; otherwise all of them, from 0."""
+    written: tuple[int, ...] = ()
+    """For each branch of the text, its number; empty if that is the order of the numbers."""
+    order: EventOrder | None = None
+    """By what its events are ordered, if that is not the order of the input: then ids are made of the members' identities."""
+
+    @property
+    def in_text_order(self) -> Sequence[int]:
+        """The numbers of the branches in the order of the text; a repeated branch appears as often as it is written."""
+        return self.written or range(len(self.branches))
+
+    def number(self, branch: int) -> int:
+        """The number of a branch in the whole subscription, where this has some of its branches (`only`)."""
+        return self.numbers[branch] if self.numbers else branch
+
+    def signatures(self) -> list[tuple[str, ...]]:
+        """The signatures of the branches, in the order of the text."""
+        return [self.branches[at].signature for at in self.in_text_order]
+
+    def only(self, numbers: Sequence[int]) -> Subscription:
+        """The subscription with some of its branches: they find the same relations, with the same ids."""
+        return replace(self, branches=tuple(self.branches[at] for at in numbers), numbers=tuple(map(self.number, numbers)))
+
+    @cached_property
+    def waits(self) -> bool:
+        """Some of its relations wait until a time has passed, so it needs the time."""
+        return any(branch.waiting for branch in self.branches)
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """Every type named by the subscription, sorted."""
+        return tuple(sorted({name for branch in self.branches for name in branch.types}))
+
+    def reads(self, catalogue: Catalogue) -> frozenset[str]:
+        """The concrete event types that the subscription reads; heartbeats are always among them."""
+        return catalogue.input_of(self.types)
+
+
+@dataclass(frozen=True)
+class LintWarning:
+    """A lint finding: the text is legal but probably not what was meant."""
+
+    code: str
+    problem: str
+    fix: str
+    place: Place | None = None
+    subscription: str | None = None
+
+    def __post_init__(self) -> None:
+        require_registered(self.code)
+
+    def __str__(self) -> str:
+        where = f" {self.place}" if self.place else ""
+        return printable(f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The compiled rules: types and subscriptions, in the order of the text.
+
+    `guarantees` maps the name of a subscription to its guarantees; `warnings` has the findings of lint.
+    """
+
+    catalogue: Catalogue
+    subscriptions: tuple[Subscription, ...]
+    warnings: tuple[LintWarning, ...] = ()
+    guarantees: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict, compare=False)
+    text: str = ""
+    whole: Plan | None = field(default=None, compare=False)
+    """For a part of a plan: that plan, whose tables it fills."""
+    silent: frozenset[str] = frozenset()
+    """Subscriptions that run only for the readers of the events that they emit: their relations are not delivered."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan(types {[each.name for each in self.catalogue]}, subscriptions {[each.name for each in self.subscriptions]})"
+        )
+
+    @property
+    def order(self) -> EventOrder | None:
+        """By what the events are ordered; None for the order of the input."""
+        return self.subscriptions[0].order if self.subscriptions else None
+
+    @property
+    def revises(self) -> bool:
+        """Whether relations can be taken back (LATE REVISE)."""
+        return self.order is not None and self.order.revise_us is not None
+
+    @property
+    def types(self) -> Catalogue:
+        """The declared and derived event types."""
+        return self.catalogue
+
+    def __getitem__(self, name: str) -> Subscription:
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Subscription]:
+        return {each.name: each for each in self.subscriptions}
+
+    @cached_property
+    def emitters(self) -> Mapping[str, tuple[Subscription, ...]]:
+        """For each emitted type the subscriptions that emit it, in the order of the text."""
+        found: dict[str, list[Subscription]] = {}
+        for each in self.subscriptions:
+            if each.emits is not None:
+                found.setdefault(each.emits, []).append(each)
+        return {name: tuple(emitting) for name, emitting in found.items()}
+
+    def derived_types(self, subscription: Subscription) -> list[str]:
+        """The types that a subscription reads and other subscriptions emit, sorted."""
+        return sorted(subscription.reads(self.catalogue) & self.emitters.keys()) if self.emitters else []
+
+    @cached_property
+    def emitters_first(self) -> tuple[Subscription, ...]:
+        """All subscriptions, each after those whose events it reads, otherwise in the order of the text. Depth-first with an
+        explicit stack: a chain of ten thousand is valid."""
+        done: dict[str, Subscription] = {}
+        made: set[str] = set()
+        """Types whose emitters are all done. (It is not enough that a type is on the stack: it may be further down.)"""
+
+        def is_made(name: str) -> bool:
+            if name not in made and all(each.name in done for each in self.emitters[name]):
+                made.add(name)
+            return name in made
+
+        for start in self.subscriptions:
+            stack = [(start, False)]
+            while stack:
+                each, ready = stack.pop()
+                if each.name in done:
+                    continue
+                waiting = [] if ready else [name for name in self.derived_types(each) if not is_made(name)]
+                if not waiting:
+                    done[each.name] = each
+                    continue
+                stack.append((each, True))
+                stack.extend((one, False) for name in reversed(waiting) for one in reversed(self.emitters[name]))
+        return tuple(done.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of its subscriptions, in this order; if there is one, its digest. It identifies what a run delivers as a
+        whole; states belong to subscriptions."""
+        digests = [each.digest for each in self.subscriptions if each.name not in self.silent]
+        return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+    @cached_property
+    def input_types(self) -> tuple[str, ...]:
+        """The concrete types that events of the input may have: all declared ones that are not derived or unions."""
+        return tuple(each.name for each in self.catalogue if not each.is_union and not each.derived)
+
+    def _repr_html_(self) -> str:
+        from fairlead.model.html import plan_html
+
+        return plan_html(self)

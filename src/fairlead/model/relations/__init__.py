@@ -1,0 +1,1 @@
+"""Relations: delivered composite events, their ids, and the table that they make."""

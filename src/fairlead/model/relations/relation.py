@@ -1,0 +1,78 @@
+"""A relation: one delivered composite event. Its id is a function of the subscription and the members' positions (see
+identity.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
+from fairlead.model.events.types import Kind
+from fairlead.model.events.values import jsonable, shown
+
+PLUS, MINUS = 1, -1
+"""The signs of deliveries: a relation is delivered, or one that was delivered before is taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A composite event: the events that matched a subscription together, its members.
+
+    Members are in signature order: by type name, then by instance number.
+    """
+
+    subscription: str
+    branch: int
+    id: str
+    members: tuple[Event, ...]
+    completed_at: Position
+    """The place in the order at which it was delivered: the completing event's, or for an absence the place just
+    before the event that passed the deadline."""
+    emitted_type: str | None = None
+    emitted_row: tuple[tuple[str, Kind, Any], ...] = field(default=())
+    runs: tuple[int, ...] | None = None
+    """How many of the members each slot holds, in this order; None if the pattern tells it, as all patterns do today."""
+    sign: int = PLUS
+    """1, or -1 if this delivery takes the relation back. Both have the same id."""
+    early: bool = field(default=False, repr=False)
+    """Delivered live before the delay of ORDER BY has passed; it is delivered again when that has, unless it was taken back."""
+
+    @property
+    def positions(self) -> tuple[int | str, ...]:
+        """The positions of the members."""
+        return tuple(member.position.shown for member in self.members)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The members as events."""
+        return self.members
+
+    @property
+    def emitted(self) -> dict[str, Any]:
+        """The attributes of the derived event; empty without EMIT."""
+        return {name: shown(value, kind) for name, kind, value in self.emitted_row}
+
+    def taken_back(self) -> Relation:
+        """The delivery that takes this one back."""
+        return replace(self, sign=MINUS)
+
+    def to_json(self) -> dict[str, Any]:
+        """The relation as a dict for JSON. It has runs only if the pattern does not tell them, and a sign only if
+        the delivery takes the relation back, and `early` only if it is early."""
+        made = {
+            "subscription": self.subscription,
+            "id": self.id,
+            "branch": self.branch,
+            "completed_at": self.completed_at.shown,
+            "positions": list(self.positions),
+            "events": [member.to_json() for member in self.members],
+            "emitted": {name: jsonable(value, kind) for name, kind, value in self.emitted_row},
+        }
+        if self.runs is not None:
+            made["runs"] = list(self.runs)
+        if self.sign != PLUS:
+            made["sign"] = self.sign
+        if self.early:
+            made["early"] = True
+        return made
