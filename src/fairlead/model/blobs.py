@@ -20,6 +20,13 @@ def packed(table: pa.Table | pa.RecordBatch) -> bytes:
     return buffer_of(table).to_pybytes()  # type: ignore[no-any-return]
 
 
+def validated(blob: bytes | memoryview) -> pa.Table:
+    """Of bytes that may be damaged. Raises ArrowInvalid or OSError; others would crash the process later."""
+    table = unpacked(blob)
+    table.validate(full=True)
+    return table
+
+
 def unpacked(blob: pa.Scalar | bytes | memoryview) -> pa.Table:
     """Without a copy: the table keeps the bytes alive."""
     return pa.ipc.open_stream(blob.as_buffer() if isinstance(blob, pa.Scalar) else pa.py_buffer(blob)).read_all()

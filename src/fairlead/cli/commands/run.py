@@ -215,6 +215,8 @@ def perform(job: RunArguments) -> Summary:
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             late = outputs.enter_context(LateWriter(job.late, plan.catalogue)) if job.late else None
             running.late = late
+            if running.buffer is not None:
+                running.buffer.rejects = job.on_bad == "skip"
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
             for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):

@@ -2,6 +2,7 @@
 
 Every event has a verdict by itself and the events before it in the sequence (order/frontier.py):
 
+    rejected    it has no value for an order key, and so no place
     ahead       its time is after that of its storage by more than AHEAD: it does not move the frontier
     late        the frontier has passed it
     revising    the frontier has passed it by no more than LATE REVISE allows (reviser.py)
@@ -25,11 +26,12 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, StateError
 from fairlead.matching.state.canonical_columns import canonical
-from fairlead.model.blobs import packed, unpacked
+from fairlead.model.blobs import packed, validated
 from fairlead.model.events.columns import Columns, arrow_schema, record_batch
 from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
@@ -76,7 +78,8 @@ class ReleasedEvents:
 @dataclass(frozen=True, eq=False)
 class JudgedEvents:
     """A batch with the verdicts on its rows. `values`: the first order key of each; `after`: the frontier after each. A row is
-    in order, ahead, late or revising, or a heartbeat that says nothing."""
+    in order, ahead, late or revising, or a heartbeat that says nothing. `whole`: with the rows that are rejected, if there are
+    any; `kept`: which of them are the others."""
 
     columns: Columns
     arrivals: Arrivals
@@ -86,6 +89,8 @@ class JudgedEvents:
     ahead: Mask
     late: Mask
     revising: Mask
+    whole: Columns | None = None
+    kept: Numbers | None = None
 
     @cached_property
     def positions(self) -> Numbers:
@@ -108,7 +113,10 @@ class BufferState:
 class EventTimeBuffer:
     """Holds the events of one sequence. `next`: the position of the next released event; `late`: how many were late; `last`:
     the last position of the sequence; `floor`: where the past that can be revised begins. `given`: the sum of the mixed
-    positions of all events, which distinguishes sequences; after `load` it begins with a digest of the state."""
+    positions of all events, which distinguishes sequences; after `load` it begins with a digest of the state. `rejects`:
+    whether an event without a place in the order is rejected; otherwise it is an error (D019)."""
+
+    rejects = False
 
     def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
         self.order, self.catalogue = order, catalogue
@@ -135,13 +143,21 @@ class EventTimeBuffer:
     def step(self, columns: Columns, stored: npt.ArrayLike | None = None) -> ReleasedEvents:
         """The next events of the sequence. `stored`: when the log stored each (microseconds), if AHEAD is about that."""
         judged = self.judge(columns, stored)
-        self.hold(judged, 0, len(columns))
-        made, by = self.release(judged, 0, len(columns))
+        count = len(judged.columns)
+        self.hold(judged, 0, count)
+        made, by = self.release(judged, 0, count)
         behind = judged.late | judged.revising
         return ReleasedEvents(made, by, self.verdicts(judged, {EventVerdict.LATE: behind, EventVerdict.AHEAD: judged.ahead}))
 
     def judge(self, columns: Columns, stored: npt.ArrayLike | None = None) -> JudgedEvents:
         """The verdicts on the next events of the sequence; the frontier follows them."""
+        self.last = columns.last_after(self.last)
+        self.given = (self.given + int(mix_all(columns.position_array.astype(np.uint64)).sum())) & MASK
+        whole, kept = None, None
+        if self.rejects and (without := without_place(columns, self.order, self.catalogue)) is not None:
+            whole, kept = columns, np.flatnonzero(~without)
+            columns = rows_of(columns, kept, self.catalogue)
+            stored = None if stored is None else np.asarray(stored)[kept]
         arrivals = arrivals_of(columns, self.order, self.catalogue)
         values, heartbeats = np.zeros(len(columns), dtype=np.int64), np.zeros(len(columns), dtype=bool)
         for name, table in arrivals.items():
@@ -160,9 +176,8 @@ class EventTimeBuffer:
         late = behind & ~revising & ~heartbeats
         self.late += int(late.sum())
         self.ahead += int((ahead & ~heartbeats).sum())
-        self.last = columns.last_after(self.last)
-        self.given = (self.given + int(mix_all(columns.position_array.astype(np.uint64)).sum())) & MASK
-        return JudgedEvents(columns, arrivals, values, after, counted & ~behind, ahead & ~heartbeats, late, revising)
+        held = counted & ~behind
+        return JudgedEvents(columns, arrivals, values, after, held, ahead & ~heartbeats, late, revising, whole, kept)
 
     def _followed(self, columns: Columns, values: Numbers, heartbeats: Mask, counted: Mask) -> tuple[Numbers, Numbers]:
         """The frontier before and after each row; those that do not count leave it where it is."""
@@ -202,11 +217,17 @@ class EventTimeBuffer:
 
     def verdicts(self, judged: JudgedEvents, given: Mapping[EventVerdict, Mask]) -> EventVerdicts:
         """Rows with a verdict, in the order of arrival."""
+        columns = judged.columns
+        if judged.whole is not None and judged.kept is not None:
+            columns, rejected = judged.whole, np.ones(len(judged.whole), dtype=bool)
+            rejected[judged.kept] = False
+            given = {verdict: _spread(mask, judged.kept, len(columns)) for verdict, mask in given.items()}
+            given[EventVerdict.REJECTED] = rejected
         rows = np.flatnonzero(np.logical_or.reduce(list(given.values())))
         if not len(rows):
             return NO_VERDICTS
         verdicts = tuple(next(verdict for verdict, mask in given.items() if mask[row]) for row in rows.tolist())
-        return EventVerdicts(rows_of(judged.columns, rows, self.catalogue), verdicts)
+        return EventVerdicts(rows_of(columns, rows, self.catalogue), verdicts)
 
     def finish(self) -> Columns:
         """The rest: the sequence has ended."""
@@ -248,7 +269,7 @@ class EventTimeBuffer:
             self.last, self.floor = int(head["last"]), int(head["floor"])
             self.held = self._tables(head["held"], rest)
             self.given, self.loaded = int.from_bytes(blake2b(state, digest_size=8).digest()), True
-        except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException, DataError):
+        except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException, OSError, DataError):
             raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
 
     def begin(self, position: int) -> None:
@@ -259,7 +280,7 @@ class EventTimeBuffer:
         held, at = NOTHING_HELD, 0
         for name, size in sizes.items():
             if name in self.catalogue:  # nothing reads events of a type that was removed since
-                table = fitted(unpacked(rest[at : at + size]), self.catalogue[name], self.order)
+                table = fitted(validated(rest[at : at + size]), self.catalogue[name], self.order)
                 held = held.with_arrivals(name, table, first_values(table))
             at += size
         return held
@@ -314,6 +335,27 @@ def _ahead(values: Numbers, stored: npt.ArrayLike | None, order: EventOrder) -> 
     return found
 
 
+def _spread(mask: Mask, places: Numbers, size: int) -> Mask:
+    made = np.zeros(size, dtype=bool)
+    made[places] = mask
+    return made
+
+
+def without_place(columns: Columns, order: EventOrder, catalogue: Catalogue) -> Mask | None:
+    """Which events have no value for an order key; None if all have one. A heartbeat has its time only."""
+    found: Mask | None = None
+    for name, places in columns.places.items():
+        for key in order.keys if name != HEARTBEAT.name else ():
+            at = key.column(catalogue[name])
+            column = None if at is None else columns.tables[name].column(at)
+            if column is not None and (column.null_count or pa.types.is_floating(column.type)):
+                missing = pc.is_null(column, nan_is_null=True).to_numpy(zero_copy_only=False)
+                if missing.any():
+                    found = np.zeros(len(columns), dtype=bool) if found is None else found
+                    found[places] |= missing
+    return found
+
+
 def _less(values: Numbers, amount: int) -> Numbers:
     """The values less an amount, but not less than nowhere."""
     return np.where(values < NOWHERE + amount, NOWHERE, values - amount)
@@ -347,4 +389,6 @@ def rows_of(columns: Columns, rows: Numbers, catalogue: Catalogue) -> Columns:
         None if columns.sources is None else columns.source_column.taken(rows),
         None if columns.sequences is None else columns.sequence_column.taken(rows),
     )
-    return Columns(columns.types, columns.code_array[rows], columns.position_array[rows].tolist(), tables, *origin)
+    stored = None if columns.stored is None else columns.stored[rows]
+    positions = columns.position_array[rows].tolist()
+    return Columns(columns.types, columns.code_array[rows], positions, tables, *origin, stored=stored)

@@ -34,6 +34,7 @@ from fairlead.model.relations.relation import Relation
 from fairlead.order.holdback import head_and_rest, with_head
 from fairlead.runtime.event_time.buffer import (
     EVERYTHING,
+    NO_EVENTS,
     NO_VERDICTS,
     EventTimeBuffer,
     EventVerdicts,
@@ -41,6 +42,7 @@ from fairlead.runtime.event_time.buffer import (
     rows_of,
 )
 from fairlead.runtime.event_time.reviser import SEGMENT_LIMITS, Reviser, SegmentLimits
+from fairlead.runtime.event_time.segment import joined_columns
 from fairlead.runtime.event_time.shared_steps import SharedSteps
 
 Numbers = npt.NDArray[np.int64]
@@ -84,6 +86,7 @@ class EventTimeMatcher:
         self.reviser = None if plan.order.revise_us is None else Reviser(plan, self._engine, limits=limits, **arguments)
         self.round = NO_ROUND
         """The round that has late events and has not ended."""
+        self._forgotten = NO_EVENTS
 
     @property
     def engine(self) -> Engine:
@@ -113,7 +116,7 @@ class EventTimeMatcher:
         rounds = judged.positions >> self.round_bits
         if self.round != NO_ROUND and len(rounds) and rounds[0] > self.round:
             self._revise(self.reviser, made, last)
-        repeated = np.zeros(len(columns), dtype=bool)
+        repeated = np.zeros(len(judged.columns), dtype=bool)
         for low, high in self._stretches(judged, rounds):
             self._advance(self.reviser, judged, low, high, made, repeated)
             if judged.revising[low:high].any():
@@ -123,7 +126,15 @@ class EventTimeMatcher:
         if self.round != NO_ROUND and closed:
             self._revise(self.reviser, made, self.buffer.last)
         given = {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead, EventVerdict.REPEATED: repeated}
-        return made.findings(self.buffer.verdicts(judged, given))
+        return made.findings(self._with_forgotten(self.buffer.verdicts(judged, given)))
+
+    def _with_forgotten(self, verdicts: EventVerdicts) -> EventVerdicts:
+        """Late events of a round that was open when the rules changed: nothing is revised by them any more."""
+        if not len(self._forgotten):
+            return verdicts
+        late, self._forgotten = self._forgotten, NO_EVENTS
+        told = joined_columns([late, verdicts.columns]) if len(verdicts) else late
+        return EventVerdicts(told, ((EventVerdict.LATE,) * len(late) + verdicts.verdicts))
 
     def _matched(self, columns: Columns, stored: npt.ArrayLike | None, steps: SharedSteps | None) -> OrderedFindings:
         """Without revisions."""
@@ -188,7 +199,7 @@ class EventTimeMatcher:
         for relations in (*found, self.engine.finish(until)):
             if len(relations):
                 made.add(relations, np.full(len(relations), self.buffer.last, dtype=np.int64))
-        return made.findings(NO_VERDICTS)
+        return made.findings(self._with_forgotten(NO_VERDICTS))
 
     def dump(self) -> bytes:
         """The state as bytes; equal for equal histories, however they were cut into batches."""
@@ -254,6 +265,8 @@ class EventTimeMatcher:
                 made.round = int(head["round"])
             elif made.reviser is not None:
                 made.buffer.floor = made.buffer.frontier.at
+                made._forgotten = made.reviser.open_round(rest[ends[1] : ends[2]])
+                made.buffer.late += len(made._forgotten)
         return made
 
 
@@ -261,7 +274,7 @@ class EventTimeMatcher:
 def _readable() -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError):
+    except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, OSError):
         raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
 
 

@@ -109,6 +109,8 @@ class Reviser:
         self.last_key = NOWHERE
         self.segments = [KeptSegment(NOWHERE, self.next, self.engine.dump())]
         self.late: list[Columns] = []
+        self._known: set[bytes] | None = None
+        """The identities of these, if their sources have numbered them."""
         self.needed = EVERYTHING
 
     def __len__(self) -> int:
@@ -180,8 +182,9 @@ class Reviser:
         """Late events of the open round, after everything before the frontier was fed. Returns which of them are repeats: their
         source has sent them before. The others are revised with the round."""
         repeated = np.zeros(len(late), dtype=bool)
-        known = {words.tobytes() for each in self.late for words, numbered in self._identities(each) if numbered}
-        keys = first_keys(late, self.order, self.plan.catalogue)
+        if self._known is None:
+            self._known = {words.tobytes() for each in self.late for words, numbered in self._identities(each) if numbered}
+        known, keys = self._known, first_keys(late, self.order, self.plan.catalogue)
         for at, (words, numbered) in enumerate(self._identities(late)):
             if numbered:
                 segment = self.segments[self._segment_of(int(keys[at]))]
@@ -204,6 +207,7 @@ class Reviser:
     def revise(self) -> Revision:
         """The round ends: what its late events change. The numbers are those of the module's steps."""
         late, self.late, self.needed = self.late, [], EVERYTHING
+        self._known = None
         if not late:
             return Revision()
         before = self.engine, self.next, self.last_key, self.segments
@@ -298,6 +302,15 @@ class Reviser:
             made.add(late, NO_IDS)
         return made
 
+    def open_round(self, state: bytes | memoryview) -> Columns:
+        """The late events of the round that was open when a state was dumped; of types that are still declared."""
+        head, rest = head_and_rest(state)
+        *before, mine = head["segments"]
+        start = sum(sum(each["bytes"]) for each in before)
+        if not mine["size"] or not all(name in self.plan.catalogue for name in mine["types"]):
+            return NO_EVENTS
+        return _whole(KeptSegment.load(mine, rest[start:], self.order, self.plan.catalogue))
+
     def load(self, state: bytes | memoryview) -> bool:
         """The inverse of `dump`, beside an engine that has been loaded. Returns whether the past can be revised: not if the
         declaration of a type is gone. Raises StateError."""
@@ -315,9 +328,10 @@ class Reviser:
                 at += size
             *self.segments, late = segments
             self.late = [_whole(late)] if len(late) else []
+            self._known = None
             self.last_key, self.needed = int(head["last_key"]), int(head["needed"])
             self.next = self.engine.last.major + 1
-        except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, pa.ArrowException):
+        except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, pa.ArrowException, OSError):
             raise StateError("S119", "the kept events in the state are damaged", "use an earlier dump") from None
         return True
 

@@ -19,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.model.blobs import unpacked
+from fairlead.errors import DataError, StateError
+from fairlead.model.blobs import validated
 from fairlead.model.events.columns import Columns, code_type, record_batch
 from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.model.plans.event_order import EventOrder
@@ -155,8 +156,11 @@ class UnreadSegment:
 
     def read(self) -> KeptBatch:
         names, given = self.head["types"], self.parts[2:]
-        tables = {name: unpacked(blob) for name, blob in zip(names, given[: len(names)], strict=True)}
-        arrivals = {name: fitted(each, self.catalogue[name], self.order) for name, each in tables.items()}
+        try:
+            tables = {name: validated(blob) for name, blob in zip(names, given[: len(names)], strict=True)}
+            arrivals = {name: fitted(each, self.catalogue[name], self.order) for name, each in tables.items()}
+        except (ValueError, KeyError, OSError, pa.ArrowException, DataError):
+            raise StateError("S119", "the kept events in the state are damaged", "use an earlier dump") from None
         columns = _in_their_places(arrivals, self.order, self.catalogue, int(self.head["first"]))
         if "positions" in self.head:
             columns = at_positions(columns, np.frombuffer(given[-1], dtype="<i8").astype(np.int64))

@@ -28,6 +28,7 @@ from fairlead.matching.results.relation_batches import engine_of, relation_table
 from fairlead.matching.results.relations import Relations, joined
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.events.values import TIMESTAMP_RANGE, jsonable
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.layout import ResultLayout, layout_of
@@ -338,7 +339,10 @@ class LateWriter(_Writer):
         self.catalogue = catalogue
 
     def __call__(self, told: JudgedColumns) -> None:
-        for event, verdict in zip(told.columns.events(self.catalogue), told.verdicts, strict=True):
+        stored = told.columns.stored
+        for at, (event, verdict) in enumerate(zip(told.columns.events(self.catalogue), told.verdicts, strict=True)):
             given = {"_source": event.source, "_sequence": event.sequence}
+            if stored is not None and stored[at] <= TIMESTAMP_RANGE[1]:  # otherwise the record does not tell it
+                given["_stored"] = jsonable(int(stored[at]), Kind.TIMESTAMP)
             origin = {name: value for name, value in given.items() if value is not None}
             self._line(event.to_json() | origin | {"_verdict": verdict.value})

@@ -126,6 +126,13 @@ class Strand:
         self.final: EventTimeMatcher | None = None
         if order is not None and order.revise_us is not None and emits:
             self.final = EventTimeMatcher(self._final_plan(order), INDEX_BITS, **self._arguments)
+        self._reject()
+
+    def _reject(self) -> None:
+        """What has no place in the order is in the log, so it cannot be an error for every reader."""
+        for each in (self.matcher, self.final):
+            if each is not None:
+                each.buffer.rejects = True
 
     def _final_plan(self, order: EventOrder) -> Plan:
         return reordered(
@@ -219,6 +226,7 @@ class Strand:
             self.matcher = EventTimeMatcher.resume(self.part.plan, engine, held, INDEX_BITS, **self._arguments)
         if self.final is not None:
             self.final = EventTimeMatcher.load(self.final.plan, states[ends[2] : ends[3]], INDEX_BITS, **self._arguments)
+        self._reject()
         return int(ends[3])
 
 

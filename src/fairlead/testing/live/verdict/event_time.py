@@ -53,6 +53,7 @@ def _due(copy: Copy, group: StreamGroup) -> tuple[Sequence[Relation], Sequence[i
     (part,) = group.parts
     matcher, wanted = EventTimeMatcher(part.plan, INDEX_BITS), {name: group.plan.catalogue[name] for name in part.types}
     wanted |= {HEARTBEAT.name: HEARTBEAT}
+    matcher.buffer.rejects = True
     relations, places = list[Relation](), list[int]()
     for number, block in _numbered(copy, group):
         columns = columns_of([block], wanted, 0, sourced=True, numbers=np.array([number]))
