@@ -103,7 +103,7 @@ def test_a_relation_that_is_taken_back_is_written_with_its_sign(tmp_path: Path) 
     out, table = tmp_path / "out.jsonl", tmp_path / "out.parquet"
     result = fairlead("run", rules, "--events", events, "--out", out, "--json")
     told = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [each.get("sign") for each in told] == [None, -1]
+    assert [each.get("sign") for each in told] == [1, -1]
     assert told[0] | {"sign": -1} == told[1]
     assert json.loads(result.stdout)["relations"] == {"S": 0}
     assert json.loads(result.stdout)["revisions"] == {"retracted": 1, "added": 0}
