@@ -58,7 +58,7 @@ class Receipt:
     the id of each relation, or its complement where it is taken back."""
     joined: int = 0
     """The deliveries of the lineage before this subscriber joined. They are part of the digest, and were not delivered here."""
-    joined_digest: str = NOTHING
+    joined_digest: str = field(default=NOTHING, repr=False)
     """The digest after these."""
 
     @property
