@@ -67,7 +67,7 @@ def writing(ready: Callable[[], None]) -> None:
 def waiting(ready: Callable[[], None]) -> None:
     from fairlead.runtime.live import export
 
-    async def blocks(*_: Any) -> AsyncIterator[Any]:
+    async def blocks(*_: Any, **__: Any) -> AsyncIterator[Any]:
         ready()
         await asyncio.Event().wait()
         yield

@@ -84,11 +84,21 @@ class SubscriberRecord:
             "digest": self.digest,
             "groups": self.groups,
         }
-        try:
-            self._revision = await self._log.put(TABLE, self.name, json.dumps(told).encode(), self._revision)
-        except Conflict:
-            problem = f"another process has subscribed as '{self.name}' in the meantime"
-            raise StateError("S134", problem, "give every process its own subscriber name") from None
+        while True:
+            try:
+                self._revision = await self._log.put(TABLE, self.name, json.dumps(told).encode(), self._revision)
+                return
+            except Conflict:
+                self._revision = await self._own_revision()
+
+    async def _own_revision(self) -> int:
+        """That of the record, if this process wrote it: an attempt without an answer may be stored later. Raises StateError if
+        another process has taken over the name."""
+        entry = await self._log.get(TABLE, self.name)
+        if entry is not None and entry.revision > self._revision and json.loads(entry.value).get("holder") == self._holder:
+            return entry.revision
+        problem = f"another process has subscribed as '{self.name}' in the meantime"
+        raise StateError("S134", problem, "give every process its own subscriber name")
 
     async def write_receipts(self, receipts: Mapping[str, Receipt]) -> None:
         told = {key: each.to_json() for key, each in receipts.items()}
