@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +24,7 @@ from fairlead.model.plans.partition import alone
 from fairlead.model.plans.plan import Plan
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.holdback import Frontier
-from fairlead.runtime.event_time import reviser
+from fairlead.runtime.event_time.reviser import SegmentLimits
 from fairlead.runtime.spark.input.arrivals import STORED, InputColumns
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job
@@ -51,13 +50,8 @@ ORDERS = (
 RELATIONS = ("in order", "added", "retracted")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_segments() -> Any:
-    """Segments of a few events, so that short streams have many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reviser, "SEGMENT", 4)
-        patch.setattr(reviser, "SEGMENTS_MAX", 5)
-        yield
+SMALL = SegmentLimits(events=4, kept_max=5)
+"""Segments of a few events, so that short streams have many."""
 
 
 def setup_of(plan: Plan, buckets: int, sourced: bool, ahead: bool = False) -> Setup:
@@ -70,7 +64,7 @@ def setup_of(plan: Plan, buckets: int, sourced: bool, ahead: bool = False) -> Se
     delays = dict.fromkeys(reading.types, order.delay_us or 0)
     frontier = Frontier(reading.types, True, delays, idle=order.idle_us, revise=order.revise_us)
     job = Job(reading, groups_of(plan), buckets, np.zeros(0, dtype=np.int64), order=order)
-    return Setup(job, ResultRows(plan), frontier, order.names, {"use of sources": sourced})
+    return Setup(job, ResultRows(plan), frontier, order.names, {"use of sources": sourced}, limits=SMALL)
 
 
 def rows_of(setup: Setup, plan: Plan, records: Sequence[Record], stored: Sequence[Any] | None = None) -> pa.Table:

@@ -40,6 +40,7 @@ from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.order.holdback import Frontier, head_and_rest
 from fairlead.order.total import order_column
+from fairlead.runtime.event_time.reviser import SEGMENT_LIMITS, SegmentLimits
 from fairlead.runtime.spark.input.arrivals import AHEAD_OF, CODE, TYPE, ArrivalReader
 from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.job.parcel import Parcel
@@ -85,6 +86,7 @@ class Setup:
     asked: int | None = None
     start: str = field(default_factory=lambda: uuid4().hex)
     blob_bytes_max: int = BLOB_BYTES
+    limits: SegmentLimits = SEGMENT_LIMITS
 
     @property
     def names(self) -> dict[str, str]:

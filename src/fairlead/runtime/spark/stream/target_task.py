@@ -29,7 +29,6 @@ from fairlead.runtime.event_time.buffer import EVERYTHING
 from fairlead.runtime.event_time.reviser import Reviser
 from fairlead.runtime.event_time.segment import first_keys
 from fairlead.runtime.spark.input.sequences import POSITION
-from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job, Task, columns_of
 from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.stream.resumption import head
@@ -45,9 +44,10 @@ TASKS_MAX = 64
 class RevisedTask(Task):
     """A running target whose late rows revise what it delivered. `revision`: the number of this round."""
 
-    def __init__(self, job: Job, outcome: ResultRows, group: TargetGroup, engine: Engine | None = None) -> None:
-        super().__init__(job, outcome, group)
-        self.reviser = Reviser(group.plan, self.engine if engine is None else engine, keeps_positions=True)
+    def __init__(self, job: Job, setup: Setup, group: TargetGroup, engine: Engine | None = None) -> None:
+        super().__init__(job, setup.outcome, group)
+        mine = self.engine if engine is None else engine
+        self.reviser = Reviser(group.plan, mine, keeps_positions=True, limits=setup.limits)
         self.engine = self.reviser.engine
         self.revision = 0
 
@@ -78,7 +78,7 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
     job = replace(setup.job, buckets=buckets)
     group = next(each for each in job.groups if each.identity == told["group"])
     if state is None:
-        return _begun((RevisedTask if setup.revises else Task)(job, setup.outcome, group), told)
+        return _begun(RevisedTask(job, setup, group) if setup.revises else Task(job, setup.outcome, group), told)
     told_before, rest = opened(state, setup)
     known = _TASKS.pop((setup.start, target), None)
     if known is not None and known[0] == _digest(rest) and known[1].since == told["since"]:
@@ -91,7 +91,7 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
         task = Task(job, setup.outcome, group)
         task.engine = engine
         return _begun(task, told)
-    revised = RevisedTask(job, setup.outcome, group, engine)
+    revised = RevisedTask(job, setup, group, engine)
     if told_before["since"] == told["since"] and told_before.get("forms") == setup.forms:
         revised.reviser.load(rest[size:])
     return _begun(revised, told)
