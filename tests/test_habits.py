@@ -21,7 +21,6 @@ OF_STRUCTURES = "a size of inner structures that every engine of the test has, w
 OF_JOBS = "Spark's jobs are started by the public calls, which have no such option"
 LIVE = "the parts of the live client have no parameters for it yet"
 CONSTANTS: dict[str, tuple[str, set[str]]] = {
-    "runtime/spark/stream/test_revisions.py": ("short streams have many segments", {"SEGMENT", "SEGMENTS_MAX"}),
     "matching/compiled/test_interruption.py": (IN_MACHINE_CODE, {"EVERY"}),
     "matching/compiled/test_kernel.py": (IN_MACHINE_CODE, {"BUILD", "KEEP", "STEPS"}),
     "matching/compiled/test_kernel_compiled.py": (IN_MACHINE_CODE, {"BUILD", "KEEP", "STEPS"}),
