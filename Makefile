@@ -40,7 +40,7 @@ test: .venv/installed-dev  ## everything: style, types, layers, all tests
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
-quick: .venv/installed-dev  ## what needs no Spark, no server and no patience: style, types, layers, the fast tests, in two minutes
+quick: .venv/installed-dev  ## what needs no Spark, no server and no patience: style, types, layers, the fast tests, in about three minutes
 	$(BIN)/ruff check src tests examples benchmarks
 	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/mypy
