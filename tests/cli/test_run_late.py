@@ -214,3 +214,21 @@ def test_why_needs_one_relation_or_one_event(tmp_path: Path, order: str, asked: 
     result = fairlead("why", tmp_path / "rules.fl", "--events", events, *asked)
     assert result.exit_code == 2
     assert problem in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("order", ["t", "at, t"])
+def test_an_event_without_a_place_in_the_order_is_a_bad_record(tmp_path: Path, order: str) -> None:
+    rules, late = tmp_path / "rules.fl", tmp_path / "late.jsonl"
+    rules.write_text(f"TYPE A (t TIMESTAMP, at TIMESTAMP) TIME at ORDER BY {order} DELAY 1 SECOND SUBSCRIPTION S MATCH A a")
+    times = [at(1).isoformat(), None, at(2).isoformat()]
+    events = tmp_path / "e.jsonl"
+    events.write_text("".join(json.dumps({"type": "A", "t": t, "at": at(1).isoformat()}) + "\n" for t in times))
+    stopped = fairlead("run", rules, "--events", events, "--out", tmp_path / "out.jsonl")
+    assert "D019" in str(stopped.exception) + stopped.output
+    assert not (tmp_path / "out.jsonl").exists()
+    skipped = fairlead(
+        "run", rules, "--events", events, "--out", tmp_path / "out.jsonl", "--late", late, "--on-bad", "skip", "--quiet"
+    )
+    assert skipped.exit_code == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    assert [json.loads(each)["_verdict"] for each in late.read_text().splitlines()] == ["rejected"]
