@@ -4,8 +4,8 @@
 test that starts a JVM or a server without its mark fails. `slow` is given by hand to what takes more than about two seconds of
 processor time, and to modules of many processes that add up to more.
 
-`sampled` is given to tests with many cases of one kind: with `FAIRLEAD_QUICK=1` a third of them runs, always the same, as a
-third of the generated cases is drawn (tests/conftest.py); and folders that need Spark or a server are not even read.
+`sampled` is given to tests with many cases of one kind: with `FAIRLEAD_QUICK=1` a sixth of them runs, always the same, as a
+sixth of the generated cases is drawn (tests/conftest.py); and folders that need Spark or a server are not even read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ FOLDERS = {
 }
 """Below tests/: everything there needs it."""
 FIXTURES = {"spark": {"spark"}, "server": {"server"}}
+READERS = {"test_clauses.py", "test_codes.py", "test_habits.py", "test_names.py", "test_private_apis.py"}
+"""Of tests/: they read the source as syntax trees (tests/source_trees.py), so one process parses it for all of them."""
 QUICK = "FAIRLEAD_QUICK" in os.environ
-SAMPLED = 3
+SAMPLED = 6
 """One in so many."""
 PROGRAMS = {"spark": {"java", "spark-submit", "spark-class"}, "server": {"nats-server"}}
 """What only tests with the mark may start."""
@@ -55,12 +57,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name in ("spark", "server"):
             if used & FIXTURES[name] or below.startswith(tuple(f"{each}/" for each in FOLDERS[name])):
                 item.add_marker(name)
-        if "spark" in used and config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if config.pluginmanager.hasplugin("xdist") and (group := _group(item, below, used)):
+            item.add_marker(pytest.mark.xdist_group(group))
     if QUICK:
         _sample(config, items)
     if hasattr(config, "workerinput"):  # xdist gives out the largest groups, then the rest in its order: what takes long first
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _group(item: pytest.Item, below: str, used: set[str]) -> str | None:
+    """What one process of several runs. If little runs of each module, a process runs all of it: its plans and kernels are made
+    once."""
+    if "spark" in used:
+        return "spark"
+    if below in READERS:
+        return "source"
+    return below if QUICK and item.get_closest_marker("xdist_group") is None else None
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -75,6 +87,11 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
         left |= set(mine[-(-len(mine) // SAMPLED) :])
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
+
+
+def sample_size(count: int) -> int:
+    """How many of the cases that one test draws it runs: with `FAIRLEAD_QUICK=1` a sixth."""
+    return -(-count // SAMPLED) if QUICK else count
 
 
 @pytest.hookimpl(wrapper=True)

@@ -69,7 +69,7 @@ MATRIX: dict[str, Row] = {
             "patience": (int, float),
             "heartbeat": (int, float, NoneType),
             **dict.fromkeys(("user", "password", "token"), (*TEXT, NoneType)),
-            **dict.fromkeys(("nkey", "ca", "certificate", "key"), (*PATH, NoneType)),
+            **dict.fromkeys(("nkey", "ca", "certificate", "key", "signing_keys"), (*PATH, NoneType)),
         },
     ),
     "Engine": (
@@ -101,6 +101,7 @@ MATRIX: dict[str, Row] = {
             "resumed": (NoneType,),
             "keep": (bool,),
             "late": (type, NoneType),
+            "rejects": (bool,),
         },
     ),
     "Run.feed": (fairlead.Run(PLAN).feed, {"columns": None}, {"columns": (), "part": ()}),
@@ -125,8 +126,10 @@ CLIENT: dict[str, tuple[dict[str, Any], dict[str, tuple[type, ...]]]] = {
     "publish_all": ({"events": ROWS}, {"events": (list,)}),
     "publish_columns": ({}, {"columns": ()}),
     "subscribe": ({"rules": RULES}, {"rules": (), "name": (NoneType,), "start": (int,)}),
+    "retain": ({}, {"apply": (bool,), "read": (bool,)}),
     "receipts": ({}, {"name": ()}),
     "compare": ({"a": "x", "b": "x"}, {"a": (), "b": ()}),
+    "group_names": ({}, {"name": (str,)}),
     "forget": ({}, {"name": (str,)}),
     "export": ({"rules": RULES, "path": "nowhere/x.parquet"}, {"rules": (), "path": (), "subscription": ()}),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairlead import __version__
+from fairlead.cli.command_table import cli
 from fairlead.engine import compile
 from fairlead.runtime.embedded import match
 from tests.cli.shop import MARKET, RALLY, at, fairlead, fairlead_process, write_lines
@@ -138,6 +141,7 @@ def test_the_size_of_a_batch_does_not_change_the_receipt(market: Path) -> None:
     assert len(receipts) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("batch", ["1", "1000"])
 def test_ordered_files_give_what_match_gives_whatever_their_order(market: Path, seed: int, batch: str) -> None:
@@ -230,6 +234,8 @@ def test_an_output_that_cannot_be_written_is_said_before_the_run(market: Path) -
 
 def test_version_and_help() -> None:
     assert fairlead("--version").stdout == f"fairlead {__version__}\n"
+    module = subprocess.run([sys.executable, "-m", "fairlead", "--version"], capture_output=True, text=True, check=True)
+    assert module.stdout == f"fairlead {__version__}\n"
     for name in ("run", "explain", "lint", "test", "why", "compare"):
         for flag in ("-h", "--help"):
             result = fairlead(name, flag)
@@ -280,8 +286,8 @@ def test_rules_that_cannot_be_compiled_are_refused_with_their_place_unless_asked
     assert not (tmp_path / "out.jsonl").exists()
     slow = fairlead(*arguments, "--event-by-event")
     assert slow.exit_code == 0
-    assert "2 events, 1 relation" in slow.stdout
-    assert "warning W013 line 2, column 44: 'Parts' cannot be compiled" in slow.stdout
+    assert "2 events, 1 relation" in slow.stderr
+    assert "warning W013 line 2, column 44: 'Parts' cannot be compiled" in slow.stderr
     linted = fairlead("lint", tmp_path / "slow.fl")
     assert "'Parts' cannot be compiled to machine code" in linted.stdout
     assert linted.exit_code == 0
@@ -389,3 +395,37 @@ def test_an_option_is_named_as_it_was_written(tmp_path: Path, command: str) -> N
     result = fairlead(*command.split(), rules, *more.get(command, ()), "--events", events, "--order-by", "at")
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith("A210 --order-by is set, and the rules say ORDER BY at DESC\n  fix: leave --order-by out")
+
+
+@pytest.mark.parametrize("out", ["found.jsonl", "found.parquet", "-", None], ids=str)
+@pytest.mark.parametrize("rejects", ["bad.jsonl", "-"], ids=["rejects in a file", "rejects -"])
+@pytest.mark.parametrize("as_json", [False, True], ids=["for people", "--json"])
+def test_the_summary_is_beside_what_is_written(
+    out: str | None, rejects: str, as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The standard output has what was asked for there, and nothing else: relations, rejects, or JSON; the summary for people
+    only if it is the only output."""
+    monkeypatch.chdir(tmp_path)
+    Path("market.fl").write_text(MARKET)
+    write_lines(Path("events.jsonl"), [*RALLY, '{"type": "None"}'])
+    named = () if out is None else ("--out", out)
+    asked = ("--json",) if as_json else ()
+    done = fairlead("run", "market.fl", "--events", "events.jsonl", "--on-bad", "skip", "--rejects", rejects, *named, *asked)
+    assert done.exit_code == 0, done.output
+    lines = (out == "-") + (rejects == "-")
+    summary = '"receipt"' if as_json else "receipt  "
+    if lines or (out is not None and not as_json):
+        assert [*map(type, map(json.loads, done.stdout.splitlines()))] == [dict] * lines
+        assert summary in done.stderr
+    else:
+        assert summary in done.stdout
+        assert summary not in done.stderr
+
+
+def test_these_commands_write_a_file_and_a_summary() -> None:
+    """What `tail` and `export` print is tested in tests/cli/live/test_reports.py, the folder of `spark run` in its page."""
+    commands = dict(cli.commands)
+    for group, each in cli.commands.items():
+        commands |= {f"{group} {name}": inner for name, inner in getattr(each, "commands", {}).items()}
+    found = {name for name, each in commands.items() if any("--out" in option.opts for option in each.params)}
+    assert found == {"run", "tail", "export", "spark run"}

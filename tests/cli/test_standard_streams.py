@@ -57,7 +57,7 @@ def test_also_where_nothing_is_buffered(folder: Path) -> None:
 
 
 def test_a_run_whose_files_are_written_says_so(folder: Path) -> None:
-    arguments = "run market.fl --events events.jsonl --state state --out out.jsonl"
+    arguments = "run market.fl --events events.jsonl --state state --out out.jsonl --json"
     result = in_shell(folder, arguments, "> /dev/full")
     assert (result.returncode, result.stderr[:4]) == (1, "D018")
     assert "all files are written" in result.stderr

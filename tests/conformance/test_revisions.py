@@ -80,6 +80,7 @@ class TestWholeRounds(EmbeddedRevisions):
     pieces = 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", REVISION_CASES, ids=str)
 class TestEventByEvent(EmbeddedRevisions):
     pieces = 100

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.deliver.alignment import repeats, start_in, start_in_receipt, starts
-from fairlead.deliver.receipt import SAMPLES_MAX, ReceiptBook
+from fairlead.deliver.alignment import receipts_in, repeats, start_in, starts, words_in
+from fairlead.deliver.receipt import SAMPLES_MAX, ReceiptBook, compare
 from fairlead.model.relations.identity import Words, relation_id, signed
 from fairlead.model.relations.identity import from_hex as words_of_ids
 
@@ -31,6 +31,13 @@ def receipt_words(whole: Words) -> ReceiptBook:
     return book
 
 
+def known_words(whole: Words) -> Words:
+    found = words_in(receipt_words(whole).receipt())
+    assert found is not None
+    assert np.array_equal(found, whole)  # a receipt with all digests has all deliveries
+    return found
+
+
 def longest(whole: Words, part: Words, start: int) -> int:
     both = min(len(whole) - start, len(part))
     same = [bool((whole[start + at] == part[at]).all()) for at in range(both)]
@@ -43,7 +50,7 @@ def test_the_place_with_the_most_deliveries_in_agreement_is_found(numbers: list[
     lengths = [longest(whole, part, start) for start in range(len(whole))]
     best = lengths.index(max(lengths)) if part.size and any(lengths) else None
     assert start_in(whole, part) == best
-    assert start_in_receipt(receipt_words(whole).receipt(), part) == best
+    assert start_in(known_words(whole), part) == best
 
 
 @given(st.integers(1, len(IDS)), st.data())
@@ -53,16 +60,16 @@ def test_a_part_is_found_though_it_goes_on_longer_and_differs_later(count: int, 
     part = IDS[start:].copy()
     part[other - start :] ^= np.uint64(1)
     assert start_in(IDS[:count], part) == start
-    assert start_in_receipt(receipt_words(IDS[:count]).receipt(), part) == start
+    assert start_in(known_words(IDS[:count]), part) == start
 
 
 def test_what_is_not_there_or_not_known_has_no_place() -> None:
     assert start_in(IDS[:100], IDS[100:]) is None
     assert start_in(IDS, IDS[:0]) is None
-    assert start_in_receipt(receipt_words(IDS[:100]).receipt(), IDS[100:]) is None
+    assert start_in(known_words(IDS[:100]), IDS[100:]) is None
     many = np.arange(2 * (SAMPLES_MAX + 1), dtype=np.uint64).reshape(-1, 2)
-    assert start_in_receipt(receipt_words(many[:-1]).receipt(), many[7:]) == 7
-    assert start_in_receipt(receipt_words(many).receipt(), many[7:]) is None  # it has no digest after each delivery
+    assert start_in(known_words(many[:-1]), many[7:]) == 7
+    assert words_in(receipt_words(many).receipt()) is None  # it has no digest after each delivery
 
 
 @given(FEW, st.data())
@@ -81,6 +88,24 @@ def test_two_parts_that_overlap_begin_with_the_same_delivery(numbers: list[int],
 def test_another_order_is_not_taken_for_a_later_beginning(count: int, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(count)).filter(lambda each: each[0] != 0))
     assert starts(IDS[:count], IDS[order]) == (0, 0)
+
+
+@given(st.integers(2, 100), st.data())
+def test_nor_beside_a_receipt(count: int, data: st.DataObject) -> None:
+    """Reversed deliveries begin with the last one, and so would agree with it and have the others after it."""
+    order = data.draw(st.one_of(st.just([*range(count)][::-1]), st.permutations(range(count))))
+    receipt = receipt_words(IDS[:count]).receipt()
+    outcomes = {compare(receipt, each).outcome for each in receipts_in(receipt, IDS[list(order)])}
+    assert ("equal" in outcomes) == (list(order) == [*range(count)])
+    assert "agree" not in outcomes
+
+
+@given(st.integers(2, 100), st.data())
+def test_a_part_beside_a_receipt_still_agrees(count: int, data: st.DataObject) -> None:
+    start, end = data.draw(st.integers(0, count - 1)), data.draw(st.integers(count, len(IDS)))
+    receipt = receipt_words(IDS[:count]).receipt()
+    found = [compare(receipt, each) for each in receipts_in(receipt, IDS[start:end])]
+    assert max(each.agreed for each in found if each.outcome in ("agree", "equal")) == count - start
 
 
 @given(FEW)

@@ -117,6 +117,8 @@ def source_prose(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield from _paragraphs(enumerate(node.value.splitlines(), node.lineno))
+    if "#" not in source:
+        return
     comments = [each for each in tokenize.generate_tokens(io.StringIO(source).readline) if each.type == tokenize.COMMENT]
     for _, together in groupby(enumerate(comments), key=lambda each: _block(*each)):
         yield from _paragraphs((comment.start[0], comment.string.lstrip("# ")) for _, comment in together)

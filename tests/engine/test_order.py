@@ -54,6 +54,7 @@ def test_what_an_absence_derives_stands_before_the_event_that_passed_the_deadlin
     ]
 
 
+@pytest.mark.slow
 def test_a_subscription_stands_deeper_than_all_that_it_reads_however_long_the_chain() -> None:
     links = "\n".join(f"SUBSCRIPTION S{n} MATCH T{n + 1} t EMIT T{n} (a = t.a)" for n in range(1_100))
     engine = Engine(fairlead.compile(f"TYPE T1100 (a INT)\n{links}\nSUBSCRIPTION Both MATCH T1100 a AND T7 b"))

@@ -62,7 +62,7 @@ EDGES: dict[str, list[Any]] = {
     "w": _decimals(34, 4),
     "r": _decimals(8, 30),
     "o": _decimals(0, 38),
-    "s": [None, "", "a", "B ", "😀é", "ß", "0"],
+    "s": [None, "", "a", "B ", "😀é", "ß", "0", " -1.5e3 ", "10.1.2.3", "true", "2024-02-29T23:59:59.999999Z"],
     "x": [None, b"", b"\xff\x00"],
     "f": [None, True, False],
 }
@@ -111,6 +111,7 @@ def _plan(draw: random.Random) -> Plan:
         fields = ", ".join(f"f{at} = {_expression(draw, draw.randint(1, 3))}" for at in range(draw.randint(1, 3)))
         pattern = draw.choice(("A a AND B b", "A a AND B b", "A a[2] AND B b"))
         per = draw.choice(("", "", "DISPOSAL INFIX"))
+        per = f"WHERE {_condition(draw, draw.randint(1, 3))} {per}" if "[" not in pattern and draw.random() < 0.4 else per
         again = draw.choice(
             ("", f"WHERE x.f0 {draw.choice(('<', '=', '>=', '!='))} {draw.choice(LITERALS[:-1])}", "WHERE x.f0 IS NOT NULL")
         )
@@ -155,5 +156,41 @@ def _expression(draw: random.Random, depth: int) -> str:
             "position(a)",
             "time(b)",
             f"isnan({one})",
+            f"(CASE WHEN {_condition(draw, depth)} THEN {one} WHEN {_condition(draw, 1)} THEN {two} ELSE {three} END)",
+            f"(CASE WHEN {_condition(draw, depth)} THEN {numbers[0]} END)",
+            f"({_condition(draw, depth)})",
+            f"cast({one} AS {draw.choice(CASTS)})",
+            f"cast({draw.choice('ab')}.{draw.choice(list(ATTRIBUTES))} AS {draw.choice(CASTS)})",
+            f"round({numbers[0]}, {draw.choice(('0', '1', '-1', '2', '40', 'b.i', '-400'))})",
+            f"round({one})",
+            f"(a.s || {draw.choice(('b.s', 'a.s', one))})",
+            f"concat(a.s, {one}, b.s)",
+            f"replace(a.s, {draw.choice(('b.s', one))}, {draw.choice(('b.s', two))})",
+            f"instr(a.s, {draw.choice(('b.s', one))})",
+            f"split_part(a.s, {draw.choice(('b.s', one))}, {draw.choice(('1', '-1', '0', 'b.i'))})",
+            f"({draw.choice(('a.s', one))} RLIKE '{draw.choice(('a', '^.$', '[é-ü]|B', '(a|ß)+', ''))}')",
+            f"cidr_match({draw.choice(('a.s', one))}, '10.0.0.0/8', '::/0')",
         )
     )
+
+
+CASTS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(9,2)", "DECIMAL(38,30)", "STRING", "BOOLEAN", "TIMESTAMP")
+
+
+def _condition(draw: random.Random, depth: int) -> str:
+    """Joined by AND, OR and NOT."""
+    if depth == 0:
+        member = draw.choice("ab")
+        return draw.choice(
+            (
+                f"{member}.f",
+                f"{member}.i > {draw.choice(LITERALS[:4])}",
+                f"{member}.d = b.d",
+                f"{member}.s = 'a'",
+                f"{member}.f IS {draw.choice(('', 'NOT '))}{draw.choice(('TRUE', 'FALSE', 'NULL'))}",
+                f"a.s {draw.choice(('', 'NOT '))}RLIKE '{draw.choice(('a', '^.?$'))}'",
+                f"{member}.b {draw.choice(('', 'NOT '))}BETWEEN -1 AND b.i",
+            )
+        )
+    one, two = _condition(draw, depth - 1), _condition(draw, depth - 1)
+    return draw.choice((f"({one} AND {two})", f"({one} OR {two})", f"NOT ({one})", f"({one} OR {two}) IS NOT TRUE"))

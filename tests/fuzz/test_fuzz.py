@@ -16,7 +16,7 @@ from tests.fuzz import runner
 from tests.fuzz.shrinking import fewer, shrunk
 
 SEED = 1
-CASES = {"texts": 25, "states": 40, "plans": 50}
+CASES = {"texts": 25, "states": 40, "plans": 50, "requests": 6, "blocks": 30, "entries": 60}
 """Of each target, about ten seconds; 30 of those that are not named."""
 KEPT = runner.corpus()
 

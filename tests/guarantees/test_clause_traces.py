@@ -37,6 +37,7 @@ EVENT UNION W = A + C
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("clause", AddedClause, ids=lambda each: each.value)
 def test_every_trace_shows_the_loss_with_the_clause_and_not_without_it(clause: AddedClause) -> None:
     entries = [each for each in TRACES.entries if each.clause == clause.value]

@@ -15,6 +15,7 @@ from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.parser import parse, parse_with_lark
 from fairlead.language.parsing.syntax import Rules
 from fairlead.language.parsing.table_builder import printed, tables
+from tests.marks import sample_size
 from tests.root import ROOT
 
 from .sentences import TYPES
@@ -47,6 +48,7 @@ def test_the_sound_text():
     agrees_with_lark(TYPES + SOUND)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("file", sorted(CASES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_rules_of_the_conformance_cases(file):
     texts = [each["rules"] for each in yaml.safe_load(file.read_text(encoding="utf-8"))["cases"] if "rules" in each]
@@ -101,13 +103,13 @@ def test_of_a_long_text_lark_reads_only_the_end(monkeypatch):
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=sample_size(300))
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_arbitrary_words(words):
     agrees_with_lark(SOUND + " ".join(words))
 
 
-@settings(max_examples=300)
+@settings(max_examples=sample_size(300))
 @given(
     st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.sampled_from(WORDS)), max_size=3), st.sampled_from([" ", "\n", ""])
 )

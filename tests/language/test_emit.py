@@ -120,7 +120,6 @@ def test_an_emission_may_be_empty():
         ("L012", "Order o EMIT Note(id = o.id, «cod» = 1, body = NULL)", "did you mean 'code'?"),
         ("L016", "Order o EMIT X(a = 1) TIME «a»", "TIMESTAMP"),
         ("L016", "Order o EMIT X(a = o.at) TIME «b»", "name a"),
-        ("L047", "Order o EMIT X(a = «o.urgent AND o.urgent»)", "WHERE"),
         ("L060", "Order o EMIT X(a = «NULL»)", "declare the emitted TYPE"),
         ("L061", "Order o EMIT «Note»(id = o.id, code = 1)", "add body"),
         ("L061", "Order o EMIT Note(id = o.id, code = «1.5», body = NULL)", "declare code DOUBLE"),

@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError, Place
 from fairlead.language import compile_text
-from fairlead.model.plans.expression import AGGREGATES, FUNCTIONS
+from fairlead.model.plans.expression import AGGREGATES
+from fairlead.model.plans.function_table import FUNCTIONS
 from fairlead.model.plans.plan import Plan
+from tests.marks import sample_size
 
 from .sentences import TYPES
 
@@ -52,19 +54,19 @@ def test_arbitrary_text(text):
     compiles_or_says_why(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=sample_size(300))
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_arbitrary_words(words):
     compiles_or_says_why(TYPES + " ".join(words))
 
 
-@settings(max_examples=300)
+@settings(max_examples=sample_size(300))
 @given(st.lists(st.sampled_from(WORDS), max_size=25))
 def test_arbitrary_conditions(words):
     compiles_or_says_why(f"{TYPES} SUBSCRIPTION S MATCH Order o AND Trade t[2] WHERE {' '.join(words)}")
 
 
-@settings(max_examples=300)
+@settings(max_examples=sample_size(300))
 @given(st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.sampled_from(WORDS)), min_size=1, max_size=3))
 def test_a_sound_text_with_a_few_words_changed(changes):
     words = list(PIECES)

@@ -31,6 +31,7 @@ BYTES_A_CHARACTER = 30
 """The text, its parts and what is shown of them, a few times over; a mark for each character took more than 200."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", LONG)
 @pytest.mark.parametrize("read", [compile_text, parse_with_lark])
 def test_memory_is_a_few_times_the_text(what: str, read: Callable[[str], Any]) -> None:

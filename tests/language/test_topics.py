@@ -6,6 +6,8 @@ import pytest
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
+from fairlead.language.checking.topics import keeps_of
+from fairlead.language.parsing.parser import parse
 
 TYPES = "TYPE A (x INT); TYPE A2 EXTENDS A (y INT); TYPE B (x INT); TYPE C (x INT); EVENT UNION U = A + A2; "
 
@@ -54,6 +56,46 @@ def test_what_is_not_one_order_is_refused(text: str, code: str, problem: str):
 )
 def test_topic_stays_a_name_elsewhere(text: str):
     compile_text(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("TOPIC t (A) KEEP 30 DAYS", "30 DAYS"),
+        ("TOPIC t KEEP 200 GB", "200 GB"),
+        ("TOPIC t (A) KEEP 1.5 TB, 36 hours", "36 HOURS, 1500 GB"),
+        ("TOPIC t KEEP 1 day TOPIC t (A) KEEP 24 HOURS", "1 DAY"),
+        ("TOPIC t (A) KEEP all", "ALL"),
+    ],
+)
+def test_keep_says_how_much_of_a_topic_a_log_keeps_and_changes_no_subscription(said: str, told: str):
+    rules = "SUBSCRIPTION S MATCH A a"
+    assert {name: str(each) for name, each in keeps_of(parse(said)).items()} == {"t": told}
+    assert {name: str(each) for name, each in keeps_of(parse(f"TOPIC t KEEP {told}")).items()} == {"t": told}
+    assert compile_text(f"{TYPES} {said}; {rules}")["S"].digest == compile_text(TYPES + rules)["S"].digest
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("TOPIC t KEEP", "L001"),
+        ("TOPIC t KEEP 3 FROGS", "L007"),
+        ("TOPIC t KEEP 0 DAYS", "L007"),
+        ("TOPIC t KEEP 0 GB", "L088"),
+        ("TOPIC t KEEP 99999999999 TB", "L088"),
+        ("TOPIC t KEEP 1 DAY, 2 WEEKS", "L088"),
+        ("TOPIC t KEEP some", "L088"),
+        ("TOPIC t KEEP 1 DAY TOPIC t KEEP 2 DAYS", "L088"),
+    ],
+)
+def test_a_keep_that_is_no_limit_is_refused(text: str, code: str):
+    with pytest.raises(LanguageError) as caught:
+        compile_text(TYPES + text)
+    assert caught.value.code == code
+
+
+def test_keep_stays_a_name_elsewhere():
+    compile_text("TYPE Keep (keep INT) SUBSCRIPTION S MATCH Keep keep WHERE keep.keep = 1")
 
 
 ACROSS = "TOPIC t (B);"

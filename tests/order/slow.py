@@ -17,5 +17,6 @@ def key_of(value: Any) -> tuple[Any, ...]:
 
 
 def row_key(name: str, order: Sequence[Any], sourced: Sequence[Any], content: Sequence[Any]) -> tuple[Any, ...]:
-    """Of one row: its order columns, source and sequence, its type, its attributes."""
+    """Of one row: its order columns, of which 0.0 and -0.0 are equal, source and sequence, its type, its attributes."""
+    order = [each + 0.0 if isinstance(each, float) else each for each in order]
     return (*map(key_of, order), *map(key_of, sourced), name == "Heartbeat", name, *map(key_of, content))

@@ -73,7 +73,14 @@ def arrivals_of(orders: list[str], attributes: dict[str, list[str]], sourced: bo
 
 
 def content_in_order(arrivals: dict[str, pa.Table], order: Any) -> list[str]:
-    rows = {name: [repr(row) for row in table.to_pylist()] for name, table in arrivals.items()}
+    """Order columns with one zero: rows that differ in nothing else are interchangeable."""
+    rows = {
+        name: [
+            repr([one + 0.0 if key[0] == "_" and type(one) is float else one for key, one in row.items()])
+            for row in table.to_pylist()
+        ]
+        for name, table in arrivals.items()
+    }
     return [f"{order.types[code]} {rows[order.types[code]][row]}" for code, row in zip(order.codes, order.rows, strict=True)]
 
 

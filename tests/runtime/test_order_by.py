@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import permutations
 
 import pyarrow as pa
 import pytest
 
 import fairlead
+from fairlead.runtime.embedded import Run
+from fairlead.runtime.sorting import AllFresh
+from fairlead.transport.events import read_events
 
 RULES = """
 TYPE A (k INT, x DOUBLE, at TIMESTAMP) TIME at
@@ -98,3 +102,26 @@ def test_a_heartbeat_has_no_place_in_an_order_that_does_not_begin_with_a_time(ki
     plan = fairlead.compile(f"TYPE A (v {kind}, at TIMESTAMP) TIME at ORDER BY {order} SUBSCRIPTION S MATCH A a")
     with pytest.raises(fairlead.DataError, match="D020"):
         fairlead.match(plan, [{"type": "Heartbeat", "at": "2026-01-02T00:00:00Z"}])
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("delay", ["", " DELAY 1 SECOND", " DELAY 1 SECOND LATE REVISE WITHIN 1 MINUTE"])
+@pytest.mark.parametrize("descending", ["", " DESC"])
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
+def test_both_zeros_are_one_order_key(zeros: tuple[float, float], descending: str, delay: str) -> None:
+    text = f"TYPE A (x DOUBLE, n INT, at TIMESTAMP) TIME at ORDER BY at, x{descending}{delay} SUBSCRIPTION R MATCH A a"
+    given = [
+        {"type": "A", "x": x, "n": n, "at": "2026-01-01T00:00:01Z", "_source": "p", "_sequence": n} for n, x in enumerate(zeros)
+    ]
+    given.append(given[0] | {"x": zeros[1]})  # a repeat
+    last = {"type": "A", "x": 1.0, "n": 9, "at": "2026-01-01T00:00:09Z", "_source": "p", "_sequence": 9}
+    plan = fairlead.compile(text)
+    for mixed in permutations([*given, last]):
+        found = fairlead.match(plan, mixed)
+        assert [each.events[0]["n"] for each in found] == [0, 1, 9]
+        assert found.duplicates == 1
+    if delay:
+        run, read = Run(plan, keep=True), read_events([*given, last], plan.catalogue, last_sequences=AllFresh())
+        held = [each for columns in read for each in run.feed(columns)]
+        assert [each.events[0]["n"] for each in held] == [0, 1]
+        assert [each.id for each in held] == [each.id for each in found][:2]

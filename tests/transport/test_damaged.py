@@ -74,3 +74,20 @@ def test_offsets_that_leave_the_memory_are_refused_with_their_column(kind: pa.Da
     for name, other in (("s", "b"), ("b", "s")):
         with pytest.raises(DataError, match=f"D032 column '{name}'"):
             list(read_events(pa.table({name: forged, other: pa.nulls(2)}), plan.catalogue))
+
+
+@pytest.mark.parametrize(("kind", "name"), [(pa.string_view(), "s"), (pa.binary_view(), "b")], ids=str)
+@pytest.mark.parametrize("offset", [0, 1, 3])
+def test_views_of_nulls_lead_nowhere(kind: pa.DataType, name: str, offset: int) -> None:
+    """Arrow validates the views of values only, and its cast follows all of them (tests/fuzz/tables.py, Random(15786))."""
+    texts = [None, "a text that is longer than twelve", None, "short", None, "another text that is longer"]
+    column = pa.array(texts if name == "s" else [each and each.encode() for each in texts], kind)
+    validity, views, *more = column.buffers()
+    forged = np.frombuffer(views, dtype=np.uint32).reshape(-1, 4).copy()
+    forged[[0, 2, 4]] = (10**8, 0, 7, 2**31 - 1)
+    parts = [validity, pa.py_buffer(forged), *more]
+    made = pa.Array.from_buffers(kind, len(texts), parts).slice(offset)
+    plan = compile_text("TYPE A (s STRING, b BINARY)")
+    table = pa.table({name: made, "b" if name == "s" else "s": pa.nulls(len(made))})
+    (found,) = read_events(table, plan.catalogue)
+    assert found.tables["A"].column(name).to_pylist() == column.slice(offset).to_pylist()

@@ -61,6 +61,7 @@ def test_a_circle() -> None:
         yaml_value("a: &a [*a]")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("seed", range(40))
 def test_any_text_has_a_value_or_is_malformed(kind: str, seed: int) -> None:

@@ -27,6 +27,7 @@ def test_generated_values_of_every_kind_through_every_way_in(part: int) -> None:
         values.case(seed)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("precision", range(1, 39))
 def test_a_decimal_holds_exactly_what_has_its_digits(precision: int) -> None:
     for scale in range(precision + 1):

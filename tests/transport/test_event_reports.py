@@ -61,7 +61,7 @@ def test_notices_are_counted_verdict_words() -> None:
 def test_a_report_is_a_cloud_event_with_an_id_of_its_own() -> None:
     plan = compile(RULES)
     found = [report_event(each, plan) for each in reported(EventVerdict.OUT_OF_ORDER, EventVerdict.LATE)]
-    assert [each["id"] for each in found] == ["out-of-order-0", "late-1"]
+    assert [each["id"] for each in found] == ["out-of-order-Each-Reading-plc-1-12", "late-Each-Mark-1"]
     assert {each["type"] for each in found} == {"fairlead.verdict"}
     assert {each["source"] for each in found} == {f"/plans/{plan.digest}"}
     assert (found[0]["subject"], found[0]["time"], "time" in found[1]) == ("Reading", "2026-01-31T10:00:00Z", False)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
+from fairlead.transport.clocks import CLOCKS, Clocks
 from fairlead.transport.log import patience as module
-from fairlead.transport.log.patience import Patience
+from fairlead.transport.log.patience import ATTEMPTS_MIN, Patience
 
 
-class Clock:
-    """As `time`: sleeping moves it."""
+class Clock(Clocks):
+    """Sleeping moves it."""
 
     def __init__(self) -> None:
         self.now, self.slept = 100.0, list[float]()
@@ -25,15 +27,17 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     clock = Clock()
 
     async def sleep(seconds: float) -> None:
         clock.sleep(seconds)
 
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module.time, "sleep", clock.sleep)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
-    return clock
+    token = CLOCKS.set(clock)
+    yield clock
+    CLOCKS.reset(token)
 
 
 @pytest.mark.parametrize("threaded", [True, False])
@@ -56,6 +60,7 @@ def test_what_was_done_gives_all_the_time_again_and_short_pauses(clock: Clock) -
     patience.wait()
     patience.renew()
     patience.wait()
+    assert not patience.is_over
     patience.wait()
     assert (clock.slept, patience.is_over) == ([0.5, 0.5, 1.0], True)
 
@@ -63,10 +68,32 @@ def test_what_was_done_gives_all_the_time_again_and_short_pauses(clock: Clock) -
 def test_more_time_is_never_less(clock: Clock) -> None:
     patience = Patience(10.0)
     patience.extend(5.0)
-    clock.now += 9.0
-    assert not patience.is_over
+    for _ in range(9):
+        clock.now += 1.0
+        assert not patience.is_over
     patience.extend(5.0)
-    clock.now += 4.0
-    assert not patience.is_over
+    for _ in range(2):
+        clock.now += 2.0
+        assert not patience.is_over
     clock.now += 1.1
+    assert patience.is_over
+
+
+@pytest.mark.parametrize("stood", [0.5, 9.0, 10.1, 3600.0])
+@pytest.mark.parametrize("seconds", [0.2, 2.0, 10.0, 60.0])
+def test_a_process_that_stood_still_tries_again(clock: Clock, seconds: float, stood: float) -> None:
+    """However long each attempt took: several are made, and there is an end."""
+    patience, attempts = Patience(seconds), 1
+    clock.now += stood
+    while not patience.is_over:
+        patience.wait()
+        clock.now += stood
+        attempts += 1
+        assert attempts < 1000
+    assert attempts >= (ATTEMPTS_MIN if seconds > 4 else 1)
+
+
+def test_no_patience_is_one_attempt(clock: Clock) -> None:
+    patience = Patience(0.0)
+    clock.now += 0.001
     assert patience.is_over

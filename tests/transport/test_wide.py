@@ -47,6 +47,7 @@ def with_types(table: pa.Table, column: pa.Array | pa.ChunkedArray) -> pa.Table:
     return table.set_column(0, "type", column)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("count", [1, FEW, MANY, 200])
 @pytest.mark.parametrize("batch_rows", [1, 64, 1000])
 def test_tables_and_records_give_the_same_events(count: int, batch_rows: int) -> None:

@@ -37,6 +37,10 @@ class Asker:
     async def declare(self) -> None:
         assert await self.post("/types", {"text": TYPES}) == (200, {"types": ["A", "B"]})
 
+    async def subscribe(self, name: str = "desk", rules: str = RULES, start: str = "earliest") -> None:
+        status, _ = await self.post("/subscriptions", {"name": name, "rules": rules, "start": start})
+        assert status == 201
+
     async def pairs(self, keys: range) -> None:
         """One relation of `RULES` for every key, in their order."""
         for name in "AB":

@@ -18,9 +18,9 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.deliveries import NO_NUMBERS, Batch, DeliveryNumbers
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events
-from fairlead.web.feed import Feed, FeedMessage, Writing
 from fairlead.web.metrics import GatewayMetrics
 from fairlead.web.openapi import SCHEMAS
+from fairlead.web.streams.feed import Feed, FeedMessage, Writing
 
 TYPES = "TYPE A (k INT, at TIMESTAMP) TIME at;"
 PLAN = compile(f"{TYPES} ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 MINUTE SUBSCRIPTION S MATCH A a")

@@ -20,7 +20,7 @@ def stream(name: str = "desk", kind: str = "events") -> str:
     return f"/subscriptions/{name}/{kind}"
 
 
-NEW = {"rules": RULES, "start": "earliest"}
+NEW = {"rules": RULES}
 
 
 async def expected(asker: Asker, count: int) -> list[str]:
@@ -38,6 +38,7 @@ def test_a_stream_resumes_exactly_behind_the_last_id() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(20))
             wanted = await expected(asker, 20)
             found: list[Any] = []
@@ -65,6 +66,7 @@ def test_the_last_id_means_the_same_in_another_gateway() -> None:
     async def work() -> None:
         async with asking() as one, asking(url=one.url) as two:
             await one.declare()
+            await one.subscribe()
             await one.pairs(range(6))
             async with one.session.get(stream(), params=NEW) as response:
                 first = await some(response, 4)
@@ -80,6 +82,7 @@ def test_a_stream_that_began_with_what_is_new_resumes_too() -> None:
         async with asking() as asker:
             await asker.declare()
             await asker.pairs(range(5))
+            await asker.subscribe(start="new")
             async with asker.session.get(stream(), params={"rules": RULES}) as response:
                 await asker.pairs(range(5, 10))
                 first = await some(response, 3)
@@ -87,6 +90,7 @@ def test_a_stream_that_began_with_what_is_new_resumes_too() -> None:
                 rest = await some(response, 3)
             assert [each.relation["events"][0]["k"] for each in first[:2] + rest] == [5, 6, 7, 8, 9]
             # nothing was delivered yet, and the listener says so
+            await asker.subscribe("other", start="new")
             async with asker.session.get(stream("other"), params={"rules": RULES, "after": "0"}) as response:
                 await asker.pairs(range(10, 12))
                 assert [each.relation["events"][0]["k"] for each in await some(response, 2)] == [10, 11]
@@ -98,6 +102,7 @@ def test_a_killed_gateway_leaves_nothing_undelivered_or_doubled() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(40))
             found: list[Any] = []
             for count in (7, 13, 20):
@@ -122,13 +127,12 @@ def test_rules_of_several_groups_resume_in_each_of_them() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe(rules=rules)
             await asker.pairs(range(10))
             found: list[Any] = []
             for count in (4, 5, 1, 10):
                 headers = {"Last-Event-ID": found[-1]["id"]} if found else {}
-                async with asker.session.get(
-                    stream(), params={"rules": rules, "start": "earliest"}, headers=headers
-                ) as response:
+                async with asker.session.get(stream(), params={"rules": rules}, headers=headers) as response:
                     found += await some(response, count)
             assert len({each.relation["id"] for each in found}) == 20
             for name in "ST":
@@ -142,6 +146,7 @@ def test_ids_of_something_else_are_refused() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(5))
             async with asker.session.get(stream(), params=NEW) as response:
                 found = await some(response, 5)
@@ -164,6 +169,7 @@ def test_a_stream_that_nobody_acknowledges_ends_and_goes_on() -> None:
     async def work() -> None:
         async with asking(Settings(sent_max=8)) as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(20))
             found: list[Any] = []
             for count in (8, 8, 4):
@@ -181,6 +187,7 @@ def test_acknowledging_while_a_stream_is_open() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(6))
             path = stream(kind="acknowledgements")
             assert (await asker.post(path, {"id": "0"}))[1]["code"] == "A277"
@@ -232,6 +239,7 @@ def test_relations_as_cloudevents() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(1))
             (wanted,) = await expected(asker, 1)
             headers = {"Accept": "text/event-stream, application/cloudevents+json"}
@@ -249,6 +257,7 @@ def test_a_socket_sends_no_more_than_its_window_and_resumes_behind_what_was_ackn
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(30))
             wanted = await expected(asker, 30)
             params = NEW | {"window": "4"}
@@ -276,6 +285,7 @@ def test_messages_that_a_socket_does_not_understand() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             for message, code in [("hello", "A274"), ('{"acknowledge": 1}', "A274"), ('{"acknowledge": "9-x"}', "A275")]:
                 async with asker.session.ws_connect(stream(kind="socket"), params=NEW) as ws:
                     await ws.send_str(message)
@@ -294,6 +304,7 @@ def test_a_second_listener_of_a_name_takes_over() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             await asker.pairs(range(3))
             async with asker.session.get(stream(), params=NEW) as first:
                 assert len(await some(first, 3)) == 3
@@ -315,7 +326,8 @@ def test_a_listener_that_does_not_read_fills_no_memory() -> None:
             for low in range(0, 4000, 80):
                 status, _ = await asker.post("/events", [{"type": "A", "k": k, "text": text} for k in range(low, low + 80)])
                 assert status == 202
-            async with asker.session.get(stream(), params={"rules": rules, "start": "earliest"}) as response:
+            await asker.subscribe(rules=rules)
+            async with asker.session.get(stream(), params={"rules": rules}) as response:
                 sent, before = await sent_so_far(asker), -1
                 while sent != before or not sent:
                     await asyncio.sleep(0.3)  # in which it would send hundreds more, if it did not wait
@@ -374,6 +386,7 @@ def test_stopping_the_gateway_ends_its_streams() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
+            await asker.subscribe()
             async with aiohttp.ClientSession() as session:
                 async with gateway(asker.url, Settings()) as address:
                     response = await session.get(address + stream(), params=NEW)

@@ -17,7 +17,7 @@ RULES = (
     "SUBSCRIPTION Unanswered MATCH Alarm a WITHOUT Reading r WITHIN 3 SECONDS OF a PER k"
 )
 STREAM = "/subscriptions/desk/events"
-NEW = {"rules": RULES, "start": "earliest"}
+NEW = {"rules": RULES}
 EXPECTED = [
     ("relation", 1, 1),  # nobody answered alarm 1 by 10:00:04
     ("retraction", -1, 1),  # the answer of 10:00:02 arrives, late
@@ -53,6 +53,7 @@ def test_server_sent_events_have_verdicts_and_retractions_and_metrics_count_them
     async def work() -> None:
         async with asking() as asker:
             await published(asker)
+            await asker.subscribe(rules=RULES)
             async with asker.session.get(STREAM, params=NEW) as response:
                 found = await some(response, 4)
             assert [shown(each["event"], json.loads(each["data"])) for each in found] == EXPECTED
@@ -82,6 +83,7 @@ def test_a_listener_may_ask_for_early_deliveries() -> None:
     async def work() -> None:
         async with asking() as asker:
             await published(asker)
+            await asker.subscribe(rules=RULES)
             async with asker.session.get(STREAM, params=NEW | {"early": "true"}) as response:
                 found = [shown(each["event"], json.loads(each["data"])) for each in await some(response, 6)]
             assert [each for each in found if not each[0].startswith("early")] == EXPECTED
@@ -101,6 +103,7 @@ def test_a_socket_has_them_too(form: str) -> None:
     async def work() -> None:
         async with asking() as asker:
             await published(asker)
+            await asker.subscribe(rules=RULES)
             async with asker.session.ws_connect("/subscriptions/desk/socket", params=NEW | {"format": form}) as ws:
                 found = [await told(ws) for _ in EXPECTED]
                 values = [(kind, value["data"] if form == "cloudevents" else value) for kind, value, _ in found]

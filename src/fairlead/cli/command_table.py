@@ -24,6 +24,8 @@ from fairlead.cli.live.convert import convert
 from fairlead.cli.live.declare import declare
 from fairlead.cli.live.export import export
 from fairlead.cli.live.publish import publish
+from fairlead.cli.live.retain import retain
+from fairlead.cli.live.rights import rights
 from fairlead.cli.live.streams import streams
 from fairlead.cli.live.tail import tail
 from fairlead.cli.live.up import up
@@ -66,10 +68,12 @@ for command in (
     tail,
     export,
     streams,
+    retain,
     convert,
     spark,
     backtest,
     gateway,
+    rights,
     kafka,
     error,
 ):

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.deliver.receipt import Receipt, digests_of
-from fairlead.model.relations.identity import Words, mix_all, running, to_bytes, to_hex
+from fairlead.model.relations.identity import Words, mix_all, running, to_bytes, to_hex, unmixed
 
 
 def start_in(whole: Words, part: Words) -> int | None:
@@ -62,20 +62,13 @@ def repeats(words: Words) -> int:
     return int((same & (taken[order[1:]] == taken[order[:-1]])).sum())
 
 
-def start_in_receipt(receipt: Receipt, part: Words) -> int | None:
-    """The same, in the deliveries of a receipt that has a digest after each of them; None if it has not."""
+def words_in(receipt: Receipt) -> Words | None:
+    """The deliveries of a receipt that has a digest after each of them; None if it has not. What a delivery adds to the digest
+    is its words, mixed, and mixing can be undone."""
     numbers, digests = digests_of(receipt)
-    if not len(part) or len(numbers) != receipt.count + 1:
+    if len(numbers) != receipt.count + 1:
         return None
-    each = digests[1:] - digests[:-1]
-
-    def agreeing(start: int) -> int:
-        both = min(receipt.count - start, len(part))
-        sums = running(part[:both], start, digests[start])
-        return _leading((sums == digests[start + 1 : start + both + 1]).all(axis=1))
-
-    first = mix_all(part[0] + mix_all(numbers[1:].astype(np.uint64))[:, None])  # what it would add to the digest at each number
-    return _best(np.flatnonzero((each == first).all(axis=1)), agreeing)
+    return unmixed(digests[1:] - digests[:-1]) - mix_all(numbers[1:].astype(np.uint64))[:, None]
 
 
 def receipts_in(receipt: Receipt, part: Words) -> list[Receipt]:
@@ -83,7 +76,9 @@ def receipts_in(receipt: Receipt, part: Words) -> list[Receipt]:
     one with which the receipt's own subscriber began, and the one that its deliveries tell."""
     numbers, digests = digests_of(receipt)
     made = []
-    for start in dict.fromkeys((0, receipt.joined, start_in_receipt(receipt, part) or 0)):
+    whole = words_in(receipt)
+    told = [] if whole is None else [start for start, _ in _beginning_later(whole, part)]
+    for start in dict.fromkeys((0, receipt.joined, *told)):
         before = digests[np.searchsorted(numbers, start)]
         sums = np.concatenate([before[None, :], running(part, start, before)])
         joined, digest = to_hex(sums[[0, -1]])

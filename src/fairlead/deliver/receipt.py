@@ -22,8 +22,8 @@ Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: s
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -245,13 +245,16 @@ def compare(a: Receipt, b: Receipt) -> Comparison:
     return _agreement(a, b, int(points[-1]))
 
 
-def combined(found: Sequence[Comparison]) -> Comparison:
-    """Several comparisons as one: the first difference, else the first that is not equal; equal if all are."""
+def combined(found: Mapping[str, Comparison]) -> Comparison:
+    """The comparisons of several subscriptions, by name, as one: equal if all are; otherwise the problem of each that is not,
+    a line for each. What agrees is counted over all of them."""
     if not found:
         return Comparison(False, "the receipts are of different subscriptions, so they need not agree", related=False)
-    if (worst := min(found, key=lambda each: OUTCOMES.index(each.outcome))).equal:
-        return found[0] if len(found) == 1 else Comparison(True, agreed=sum(each.agreed for each in found))
-    return worst
+    if len(found) == 1:
+        return next(iter(found.values()))
+    worst = min(found.values(), key=lambda each: OUTCOMES.index(each.outcome))
+    problem = "\n".join(f"{name}: {each.problem}" for name, each in found.items() if not each.equal)
+    return replace(worst, problem=problem, agreed=sum(each.agreed for each in found.values()), start=1)
 
 
 def _unrelated(a: str, b: str) -> str:

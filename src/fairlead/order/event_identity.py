@@ -2,7 +2,9 @@
 
     with a sequence    its type, its source and its sequence there, as the publisher has numbered it, and its order keys
     without            its type, source and content, and its number among equal events, which stand next to each other in the
-                       total order (total.py), so that it does not matter which of them has which number
+                       total order (total.py), so that it does not matter which of them has which number. Its content is its
+                       attributes that are not NULL, by name: an attribute that is added to the type, and NULL in the event,
+                       changes nothing
     derived            the id of the relation that derived it (model/relations/identity.py)
 
 An event that arrives in between changes the places of others, not their identities; so it changes no id of a relation that it
@@ -26,7 +28,7 @@ from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.types import EventType
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.relations.identity import ID_BYTES, Words, mixed_columns, mixed_in
-from fairlead.order.total import sequences_of, sources_of
+from fairlead.order.total import one_zero, sequences_of, sources_of
 
 NUMBERED, BY_CONTENT = 1, 0
 NAN = np.array([np.nan]).view(np.uint64)[0]
@@ -56,7 +58,7 @@ def _numbered(schema: EventType, table: pa.Table, order: EventOrder, sources: So
 
 
 def _by_sequence(name: str, keys: Sequence[pa.ChunkedArray], sources: SourceColumn, sequences: SequenceColumn) -> Words:
-    values = [word for key in keys for word in _words(_joined(key))]
+    values = [word for key in keys for word in _words(one_zero(_joined(key)))]
     numbers = sequences.values.view(np.uint64)
     return mixed_columns(_seeds(name, NUMBERED, sources), [numbers, *values], len(numbers))
 
@@ -71,9 +73,23 @@ def sequence_identities(name: str, table: pa.Table, keys: Sequence[str]) -> tupl
 
 
 def _by_content(schema: EventType, table: pa.Table, sources: SourceColumn) -> Words:
-    content = [word for name in schema.index for word in _words(_joined(table.column(name)))]
-    plain = mixed_columns(_seeds(schema.name, BY_CONTENT, sources), content, len(table))
-    return mixed_columns(plain, [_among_equals(plain)], len(plain))
+    plain, words, rows = _seeds(schema.name, BY_CONTENT, sources), list[Words | int](), len(table)
+    for name in sorted(schema.index):
+        column = _joined(table.column(name))
+        mine: list[Words | int] = [_name_word(name), *_values(column)]
+        if not column.null_count:
+            words += mine
+            continue
+        plain, words = mixed_columns(plain, words, rows), []
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        plain = np.where(known[:, None], mixed_columns(plain, mine, rows), plain)
+    plain = mixed_columns(plain, words, rows)
+    return mixed_columns(plain, [_among_equals(plain)], rows)
+
+
+@lru_cache(maxsize=1024)
+def _name_word(name: str) -> int:
+    return int.from_bytes(_hashed(name.encode())[:8])
 
 
 def _among_equals(words: Words) -> Words:
@@ -115,6 +131,12 @@ def _joined(column: pa.ChunkedArray) -> pa.Array:
 
 def _words(column: pa.Array) -> Iterator[Words | int]:
     """The values of a column as words: first whether they are known."""
+    yield column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint64) if column.null_count else 1
+    yield from _values(column)
+
+
+def _values(column: pa.Array) -> Iterator[Words]:
+    """The values of a column as words."""
     kind = column.type
     read: Callable[[pa.Array], Iterator[Words]] = _numbers
     if pa.types.is_floating(kind):
@@ -125,7 +147,6 @@ def _words(column: pa.Array) -> Iterator[Words | int]:
         read = _texts
     else:
         column = column.cast(pa.int64())
-    yield column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint64) if column.null_count else 1
     yield from read(column)
 
 

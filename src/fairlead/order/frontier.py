@@ -51,6 +51,20 @@ class SequenceFrontier:
         self.at = int(after[-1])
         return before
 
+    def follow_some(
+        self, values: Numbers, heartbeats: Mask, sources: SourceColumn | None, counted: Mask
+    ) -> tuple[Numbers, Numbers]:
+        """The next events: the frontier before and after each of them. Those that do not count leave it where it is."""
+        at = self.at
+        if counted.all():
+            before = self.follow(values, heartbeats, sources)
+            return before, np.append(before[1:], self.at) if len(before) else before
+        rows = np.flatnonzero(counted)
+        followed = self.follow(values[rows], heartbeats[rows], None if sources is None else sources.taken(rows))
+        frontiers = np.concatenate([[at], followed[1:], [self.at]]) if len(rows) else np.array([at])
+        passed = np.cumsum(counted)
+        return frontiers[passed - counted], frontiers[passed]
+
     def _by_source(self, bounds: Numbers, sources: SourceColumn, idle: int) -> Numbers:
         after, at = np.empty_like(bounds), self.at
         for low, high in sources.runs():

@@ -29,7 +29,7 @@ are split into rounds, as long as none is late.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -42,7 +42,7 @@ import pyarrow.compute as pc
 from fairlead.errors import StateError, require
 from fairlead.model.blobs import buffer_of, unpacked
 from fairlead.model.events.types import HEARTBEAT
-from fairlead.order.total import SOURCE, RowOrder, in_order, order_column, sortable
+from fairlead.order.total import SOURCE, RowOrder, in_order, one_zero, order_column, sortable
 
 VERSION = 1
 ALIGNED = 64
@@ -99,6 +99,10 @@ class HoldBack:
         self.floor: int | None = None
         self.ends: list[tuple[int, int]] = []
 
+    def steps(self, arrivals: Mapping[str, pa.Table]) -> Iterator[ReleasedRows]:
+        """The rounds of a micro-batch: one."""
+        yield self.step(arrivals)
+
     def step(self, arrivals: Mapping[str, pa.Table]) -> ReleasedRows:
         """One round. No order column has a null or a NaN."""
         late: dict[str, pa.Table] = {}
@@ -120,7 +124,11 @@ class HoldBack:
             if len(table):
                 self.held[name] = pa.concat_tables([self.held[name], table]) if name in self.held else table  # 2
         self._move(latest)  # 3
-        given = self._release()  # 4
+        return self._round(late, revising)  # 4
+
+    def _round(self, late: dict[str, pa.Table], revising: dict[str, pa.Table]) -> ReleasedRows:
+        """What is before the frontier now is released, and takes the next positions; then those that revise."""
+        given = self._release()
         order = in_order(given, self.keys, self.descending)
         if self.frontier.positioned and order.ties:
             given = _without_repeats(order, given, late)
@@ -246,6 +254,7 @@ class HoldBack:
         }
         if self.frontier.revise is not None:
             head |= {"floor": self.floor, "ends": self.ends}
+        head |= self._more()
         return b"".join([with_head(head, b""), *tables.values()])
 
     def load(self, state: bytes | memoryview) -> None:
@@ -262,6 +271,14 @@ class HoldBack:
         for name, length in head["held"].items():
             self.held[name] = unpacked(rest[at : at + length])
             at += length
+        self._load_more(head)
+
+    def _more(self) -> dict[str, Any]:
+        """What the state has besides."""
+        return {}
+
+    def _load_more(self, head: Mapping[str, Any]) -> None:
+        pass
 
 
 def with_head(head: Mapping[str, Any], rest: bytes) -> bytes:
@@ -279,7 +296,7 @@ def head_and_rest(state: bytes | memoryview) -> tuple[dict[str, Any], memoryview
 
 
 def _values(table: pa.Table) -> pa.Array:
-    return sortable(table.column(order_column(0)).combine_chunks())
+    return sortable(one_zero(table.column(order_column(0)).combine_chunks()))
 
 
 def _end(bound: Bound) -> int:

@@ -122,7 +122,7 @@ def sequences_of(table: pa.Table) -> SequenceColumn:
 def _columns(arrivals: Arrivals, types: Sequence[str], keys: int, descending: Sequence[bool]) -> Iterator[pa.Array]:
     """Columns whose ascending order is that of the rows."""
     for key in range(keys):
-        joined = _joined([arrivals[name].column(order_column(key)) for name in types])
+        joined = one_zero(_joined([arrivals[name].column(order_column(key)) for name in types]))
         if joined.null_count:
             yield joined.is_null().cast(pa.int64())
             joined = _filled(joined)
@@ -238,6 +238,11 @@ def _settle(
             table = arrivals[name].select(named).take(pa.array(rows[places]))
             columns = [pa.array(group[places]), *(sortable(_joined([each])) for each in table.columns)]
             rows[places] = rows[places][_by(columns)]
+
+
+def one_zero(column: pa.Array) -> pa.Array:
+    """The values of an order key: 0.0 and -0.0 are equal, as in conditions, so rows with them tie."""
+    return pc.add(column, 0.0) if pa.types.is_float64(column.type) else column
 
 
 def sortable(column: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
@@ -43,7 +44,7 @@ from fairlead.transport.events import read_events
 from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 if TYPE_CHECKING:
-    from fairlead.runtime.event_time import EventTimeBuffer, EventTimeMatcher, EventVerdicts, OrderedFindings
+    from fairlead.runtime.event_time import EventVerdicts, JointFindings, SequenceMatcher
 
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches unchanged, unless relations need few of them: then copies of those few."""
@@ -57,8 +58,9 @@ class Run:
     possibly of another plan. `keep`: prepare the state for a later run (`kept`).
 
     If the rules have ORDER BY … DELAY, batches are in the order of arrival: events are matched once the frontier has passed
-    them, and `late` is called with those that take no part, and why: they are late, ahead or repeated. With LATE REVISE, late
-    events may take relations back: these are delivered again, with the sign -1.
+    them, and `late` is called with those that take no part, and why: they are late, ahead or repeated. `rejects`: or have
+    no value for an order key, which is otherwise an error (D019). With LATE REVISE, late events may take relations back: these
+    are delivered again, with the sign -1.
     """
 
     def __init__(
@@ -70,22 +72,27 @@ class Run:
         resumed: RunState | None = None,
         keep: bool = False,
         late: Callable[[EventVerdicts], None] | None = None,
+        rejects: bool = False,
     ) -> None:
         require_plan("Run", plan, "Run(fairlead.compile(text))")
         require_kind("Run", "event_by_event", event_by_event, (bool,), "True or False", "event_by_event=True")
         _require_parts(parts)
         require_kind("Run", "resumed", resumed, (RunState, type(None)), "a RunState or None", "pass what Run.kept returned")
         require_kind("Run", "keep", keep, (bool,), "True or False", "keep=True")
+        require_kind("Run", "rejects", rejects, (bool,), "True or False", "rejects=True")
         if late is not None:
             require_call("Run", "late", late, "a function of EventVerdicts, or leave it out")
         self.plan = plan
-        kernels_from = None if event_by_event else KERNELS_FROM
-        if resumed is not None:
+        self.kernels_from = kernels_from = None if event_by_event else KERNELS_FROM
+        self.resumed, self._ordered = resumed, False
+        self.matcher: SequenceMatcher | None = None
+        if plan.order is not None and plan.order.delay_us is not None:
+            self.matcher = self._matcher(plan, kernels_from, rejects)
+            self.engines = self.matcher.engines
+        elif resumed is not None:
             self.engines = [Engine.load(plan, resumed.engine, kernels_from)]
         else:
             self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
-        self.resumed = resumed
-        self.matcher: EventTimeMatcher | None = None
         self.change = self._change()
         self.sequences = resumed.sequences if resumed is not None else LastSequences()
         self.book = self._book(plan.digest, not self.change.started)
@@ -101,27 +108,30 @@ class Run:
         self.unstored = 0
         """Events that do not tell when they were stored, where the rules say AHEAD."""
         self.keep, self.late = keep, late
-        self.matcher = self._matcher(kernels_from)
 
-    def _matcher(self, kernels_from: int | None) -> EventTimeMatcher | None:
-        if self.plan.order is None or self.plan.order.delay_us is None:
-            return None
-        from fairlead.runtime.event_time import EventTimeMatcher
+    def _matcher(self, plan: Plan, kernels_from: int | None, rejects: bool) -> SequenceMatcher:
+        from fairlead.runtime.event_time import resumed_sequence, sequence_matcher
 
-        engine = self.engines[0]
-        if self.resumed is not None:
-            return EventTimeMatcher.resume(self.plan, engine, self.resumed.held, kernels_from=kernels_from)
-        return EventTimeMatcher(self.plan, engine=engine, kernels_from=kernels_from)
+        arguments: dict[str, Any] = {"rejects": rejects, "kernels_from": kernels_from}
+        if self.resumed is None:
+            return sequence_matcher(plan, **arguments)
 
-    @property
-    def buffer(self) -> EventTimeBuffer | None:
-        """The events that are held back, if there is an order by value with a delay."""
-        return None if self.matcher is None else self.matcher.buffer
+        def load(mine: Plan, state: bytes | None) -> Engine:
+            return Engine(mine, kernels_from=kernels_from) if state is None else Engine.load(mine, state, kernels_from)
+
+        return resumed_sequence(plan, self.resumed.engine, self.resumed.held, load, **arguments)
 
     @property
     def engine(self) -> Engine:
         """The engine of the first part."""
-        return self.engines[0] if self.matcher is None else self.matcher.engine
+        return self.engines[0] if self.matcher is None or self._ordered else self.matcher.engines[0]
+
+    def waiting(self) -> list[str]:
+        """The subscriptions with absences that wait for the time to pass."""
+        if self.matcher is None or self._ordered:
+            return self.engine.waiting()
+        found = {name for each in self.matcher.engines for name in each.waiting()}
+        return [each.name for each in self.plan.subscriptions if each.name in found]
 
     def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
         """Match a batch of events, and return the relations that it completes."""
@@ -129,18 +139,21 @@ class Run:
         if not isinstance(part, int) or not 0 <= part < len(self.engines):
             raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
         self.events += len(columns)
-        if self.matcher is not None and columns.identities is None:
+        if self.matcher is not None and columns.identities is not None and not self._ordered:
+            self._ordered, self.engines = True, [Engine(self.plan, kernels_from=self.kernels_from)]  # sorted: no frontier
+        if self.matcher is not None and not self._ordered:
             if columns.stored is None and self.plan.order is not None and self.plan.order.ahead_us is not None:
                 self.unstored += len(columns)
-            return self._found(self.matcher.step(columns, columns.stored))
+            return self._found(self.matcher.step(columns))
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
 
-    def _found(self, found: OrderedFindings) -> Sequence[Relation]:
+    def _found(self, found: JointFindings) -> Sequence[Relation]:
         self.duplicates += found.duplicates
-        self.verdicts.update(found.verdicts.verdicts)
-        if len(found.verdicts) and self.late is not None:
-            self.late(found.verdicts)
+        self.verdicts.update(found.judged)
+        if self.late is not None:
+            for each in found.verdicts:
+                self.late(each)
         if found.rounds is not None:
             revised, signs = found.rounds >= 0, signs_of(found.relations)
             gone = 0 if signs is None else int((signs < 0).sum())
@@ -150,7 +163,7 @@ class Run:
     def finish(self, until: int | None = None) -> Sequence[Relation]:
         """End the input, and return the relations that its end decides: of events that were held back, unless the state is
         kept for a later run, and absences, which only a plan in one part has."""
-        if self.matcher is None or self.keep:
+        if self.matcher is None or self.keep or self._ordered:
             return self._noted(self.engine.finish(until))
         return self._found(self.matcher.finish(until))
 
@@ -171,8 +184,12 @@ class Run:
 
     def _change(self) -> Change:
         """By name, which subscriptions were resumed from an earlier run, which were started, and which were dropped."""
-        found = self.engine.change
         names = self.resumed.names if self.resumed is not None else {}
+        if self.matcher is not None:
+            mine = {each.digest for each in self.plan.subscriptions}
+            gone = tuple(name for digest, name in sorted(names.items()) if digest not in mine)
+            return replace(self.matcher.change, dropped=gone)
+        found = self.engine.change
         return Change(found.resumed, found.started, tuple(names.get(digest, digest) for digest in found.dropped))
 
     @property

@@ -63,12 +63,25 @@ def order_of(plan: Plan, order_by: Sequence[str] | str) -> EventOrder:
 def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Catalogue) -> Columns:
     """1. order, 2. positions, 3. what a source sent twice is dropped; in this order a repeat takes a position, too;
     4. identities."""
+    return with_arrivals(batches, wanted, catalogue)[0]
+
+
+def with_arrivals(
+    batches: Iterable[Columns], wanted: EventOrder, catalogue: Catalogue
+) -> tuple[Columns, npt.NDArray[np.int64]]:
+    """The same, and for each position the one at which the event arrived."""
     found: dict[str, list[pa.Table]] = {}
+    came: dict[str, list[npt.NDArray[np.int64]]] = {}
     for columns in batches:
         for name, table in arrivals_of(columns, wanted, catalogue).items():
             found.setdefault(name, []).append(table)
+            came.setdefault(name, []).append(columns.position_array[columns.places[name]])
     arrivals = {name: pa.concat_tables(tables) for name, tables in found.items()}
-    return in_their_places(in_order(arrivals, len(wanted.keys), wanted.descending), arrivals, wanted, catalogue)
+    order = in_order(arrivals, len(wanted.keys), wanted.descending)
+    by = np.empty(len(order), dtype=np.int64)
+    for name in order.types:
+        by[order.places[name]] = np.concatenate(came[name])[order.rows_of(name)]
+    return in_their_places(order, arrivals, wanted, catalogue), by
 
 
 def arrivals_of(columns: Columns, wanted: EventOrder, catalogue: Catalogue) -> dict[str, pa.Table]:

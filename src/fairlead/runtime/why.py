@@ -87,7 +87,7 @@ class WatchedEvent:
 
 def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[BranchFinding]:
     """What happened to the event at `position`, for each branch of each subscription."""
-    lanes = [WatchedLane(each.plan, WatchedEvent(_wanted(position))) for each in partition(plan)]
+    lanes = [WatchedLane(each.plan, WatchedEvent(wanted_position(position))) for each in partition(plan)]
     last = Position(-1)
     for columns in batches:
         events = list(columns.events(plan.catalogue))
@@ -102,7 +102,7 @@ def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int 
             running.matcher.conclude()
     found = [each.target.event for each in lanes if each.target.event is not None]
     if not found:
-        raise _nothing_there(_wanted(position), last)
+        raise _nothing_there(wanted_position(position), last)
     targets = {each.name: lane.target for lane in lanes for each in lane.plan.subscriptions if lane.delivers(each)}
     return [
         BranchFinding(each.name, number, watch.verdict, watch.reasons)
@@ -115,7 +115,7 @@ def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int 
     ]
 
 
-def _wanted(position: int | str) -> Position:
+def wanted_position(position: int | str) -> Position:
     try:
         return parse_position(position)
     except ValueError:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fairlead.matching.expressions.casts import cast
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, negative, scalar, unknown
 from fairlead.model.events.event import Event
 from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Call,
+    CaseWhen,
+    Cast,
     Compare,
     Condition,
     Expression,
@@ -22,6 +25,7 @@ from fairlead.model.plans.expression import (
     IsNull,
     Like,
     Literal,
+    Logic,
     Negative,
     PositionOf,
     TimeOf,
@@ -57,6 +61,17 @@ def value(node: Expression, binding: Binding) -> Any:
         case Call():
             arguments = [value(each, binding) for each in node.arguments]
             return None if None in arguments else scalar(node.function, node.kind)(*arguments)
+        case Logic():
+            found = [value(each, binding) for each in node.operands]
+            decisive = node.operator == "OR"
+            return decisive if decisive in found else None if None in found else not decisive
+        case CaseWhen():
+            pairs = zip(node.conditions, node.values[:-1], strict=True)
+            chosen = next((each for condition, each in pairs if value(condition, binding) is True), node.values[-1])
+            return value(chosen, binding)
+        case Cast():
+            operand = value(node.operand, binding)
+            return None if operand is None else cast(node.operand.kind, node.type)(operand)
         case Aggregate():
             if node.attribute is None:
                 return len(node.slots)

@@ -30,11 +30,25 @@ SPECIAL = {
     "A275": 409,  # Last-Event-ID is of another subscription
     "A276": 409,  # … or is acknowledged
     "A277": 409,  # no stream is open
+    "A279": 421,
+    "A283": 413,
+    "A284": 403,
+    "A285": 429,
+    "A286": 408,
     "D007": 413,
     "D011": 400,
     "D015": 400,
     "D016": 400,
+    "D036": 409,  # a number out of order
     "N003": 403,
+    "N042": 504,
+}
+
+HEADERS = {
+    "A272": {"WWW-Authenticate": "Bearer"},
+    "A285": {"Retry-After": "1"},
+    "A286": {"Connection": "close"},
+    "N041": {"Retry-After": "1", "Connection": "close"},
 }
 
 
@@ -48,5 +62,4 @@ def told(error: FairleadError) -> dict[str, Any]:
 
 
 def answer(error: FairleadError) -> web.Response:
-    headers = {"WWW-Authenticate": "Bearer"} if error.code == "A272" else {}
-    return web.json_response(told(error), status=status_of(error), headers=headers)
+    return web.json_response(told(error), status=status_of(error), headers=HEADERS.get(error.code))

@@ -6,6 +6,7 @@ Takes: requests. Gives: JSON. Never: responds before events are stored.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
@@ -14,12 +15,17 @@ from fairlead.errors import FairleadError, UsageError
 from fairlead.model.events.types import EventType
 from fairlead.runtime.live.registry import TABLE
 from fairlead.transport.files.documents import json_value
-from fairlead.web.asked import start_of
-from fairlead.web.bodies import Placed
-from fairlead.web.gateway import GATEWAY, Gateway
+from fairlead.web.access.scopes import check_declare, check_name, check_operator, check_records
+from fairlead.web.bodies import Bodies, Placed
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway
 from fairlead.web.metrics import CONTENT
+from fairlead.web.streams.asked import start_of
 
 HEALTH_SECONDS = 3.0
+LONG = 200_000
+"""Bytes of a body from which parsing it takes more than some milliseconds."""
+UNKNOWN_MAX = 4
+"""Unknown types of a request that are looked up in the log."""
 
 
 async def health(request: web.Request) -> web.Response:
@@ -32,12 +38,17 @@ async def health(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    return web.Response(text=request.app[GATEWAY].metrics.text(), headers={"Content-Type": CONTENT})
+    check_operator(request[CALLER])
+    gateway = request.app[GATEWAY]
+    gateway.metrics.set_rejected(gateway.client.rejected)
+    return web.Response(text=gateway.metrics.text(), headers={"Content-Type": CONTENT})
 
 
 async def publish(request: web.Request) -> web.Response:
     gateway = request.app[GATEWAY]
-    counts = await gateway.publishing.publish(await _records(gateway, request, await request.read()))
+    records = await _records(gateway, request, await request.read())
+    check_records(request[CALLER], gateway.registry.catalogue, records)
+    counts = await gateway.publishing.publish(records)
     gateway.metrics.add("events_stored_total", counts.stored)
     gateway.metrics.add("events_repeated_total", counts.repeated)
     return web.json_response(counts._asdict(), status=202 if counts.stored else 200)
@@ -48,17 +59,27 @@ async def _records(gateway: Gateway, request: web.Request, body: bytes) -> list[
     # Pairs, so that a repeated header is seen.
     headers = list(request.headers.items())
     bodies = await gateway.bodies()
-    found = bodies.records(headers, body, request.query.get("type"))
-    names = {each.get("type") for _, each in found if isinstance(each, dict)}
-    if all(isinstance(name, str) and name in bodies.catalogue for name in names):
+    found = await _read(bodies, headers, body, request.query.get("type"))
+    named = [each.get("type") for _, each in found if isinstance(each, dict)]
+    names = {name for name in named if isinstance(name, str) and name not in bodies.catalogue}
+    if not names or not await gateway.registry.is_behind(sorted(names)[:UNKNOWN_MAX]):
         return found
     await gateway.publishing.renew()
-    return (await gateway.bodies()).records(headers, body, request.query.get("type"))
+    return await _read(await gateway.bodies(), headers, body, request.query.get("type"))
+
+
+async def _read(bodies: Bodies, headers: Sequence[tuple[str, str]], body: bytes, type: str | None) -> list[Placed]:
+    """A long body is parsed in a thread, so that other requests are answered meanwhile."""
+    if len(body) < LONG:
+        return bodies.records(headers, body, type)
+    return await asyncio.to_thread(bodies.records, headers, body, type)
 
 
 async def declare(request: web.Request) -> web.Response:
-    gateway = request.app[GATEWAY]
-    names = await gateway.client.declare(await _text(request))
+    gateway, text = request.app[GATEWAY], await _text(request)
+    check_declare(request[CALLER])
+    gateway.check_size(text)
+    names = await gateway.client.declare(text)
     await gateway.publishing.renew()
     return web.json_response({"types": names})
 
@@ -80,6 +101,7 @@ async def subscribe(request: web.Request) -> web.Response:
     if not isinstance(name, str) or not isinstance(rules, str) or asked.keys() - {"name", "rules", "start"}:
         raise UsageError("A274", "expected `name` and `rules`, both text", 'send {"name": …, "rules": …, "start": …}')
     start = start_of(asked.get("start", "new"))
+    await gateway.check_rules(request[CALLER], name, rules)
     async with gateway.sessions.turn(name):
         await gateway.sessions.end(name)
         async with gateway.client.subscribe(rules, name=name, start=start) as sub:
@@ -89,6 +111,7 @@ async def subscribe(request: web.Request) -> web.Response:
 
 async def forget(request: web.Request) -> web.Response:
     gateway, name = request.app[GATEWAY], request.match_info["name"]
+    check_name(request[CALLER], name)
     await gateway.sessions.rules(name)
     await gateway.sessions.end(name)
     await gateway.client.forget(name)
@@ -100,6 +123,7 @@ async def acknowledge(request: web.Request) -> web.Response:
     id = asked.get("id")
     if not isinstance(id, str):
         raise UsageError("A274", "`id` is missing", 'send {"id": "<id of a delivery>"}')
+    check_name(request[CALLER], request.match_info["name"])
     await gateway.sessions.find(request.match_info["name"]).feed.acknowledge(id)
     gateway.metrics.add("acknowledged_total")
     return web.json_response({"acknowledged": id})
@@ -107,6 +131,7 @@ async def acknowledge(request: web.Request) -> web.Response:
 
 async def receipts(request: web.Request) -> web.Response:
     gateway, name = request.app[GATEWAY], request.match_info["name"]
+    check_name(request[CALLER], name)
     await gateway.sessions.up_to_date(name)
     found = await gateway.client.receipts(name)
     return web.json_response({"receipts": {key: each.to_json() for key, each in found.items()}})
@@ -117,6 +142,8 @@ async def compare(request: web.Request) -> web.Response:
     if not a or not b:
         raise UsageError("A274", "expected two names, `a` and `b`", "request /comparison?a=…&b=…")
     gateway = request.app[GATEWAY]
+    for name in (a, b):
+        check_name(request[CALLER], name)
     await gateway.sessions.up_to_date(a, b)
     found = await gateway.client.compare(a, b)
     return web.json_response(found.to_json())

@@ -7,7 +7,7 @@ input; labels are routes, codes and kinds of streams.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -29,6 +29,7 @@ METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, tup
     "retractions_sent_total": (CounterMetricFamily, "Deliveries sent that take a relation back.", ()),
     "early_sent_total": (CounterMetricFamily, "Early deliveries sent, also those that take one back.", ()),
     "verdicts_sent_total": (CounterMetricFamily, "Reports sent on events that took no part, by verdict.", ("verdict",)),
+    "blocks_rejected_total": (CounterMetricFamily, "Forged or damaged blocks that subscribers have skipped.", ("code",)),
     "acknowledged_total": (CounterMetricFamily, "Acknowledgements stored.", ()),
     "streams_open": (GaugeMetricFamily, "Streams open now.", ("kind",)),
 }
@@ -48,6 +49,10 @@ class GatewayMetrics(Collector):
 
     def add(self, name: str, amount: float = 1, /, **labels: str) -> None:
         self._values[name][tuple(labels[each] for each in METRICS[name][2])] += amount  # type: ignore[assignment]
+
+    def set_rejected(self, counts: Mapping[str, int]) -> None:
+        """The counts of the gateway's client."""
+        self._values["blocks_rejected_total"] = Counter({(code,): count for code, count in counts.items()})
 
     def count_sent(self, kind: str, content: Relation | EventReport) -> None:
         """A message to a listener (feed.py)."""

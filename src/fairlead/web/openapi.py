@@ -11,8 +11,8 @@ from fairlead import __version__
 from fairlead.deliver.receipt import OUTCOMES
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED
-from fairlead.web.asked import EARLY, FORMATS, WINDOW, WINDOW_MAX
 from fairlead.web.bodies import LINES
+from fairlead.web.streams.asked import EARLY, FORMATS, WINDOW, WINDOW_MAX
 
 Described = dict[str, Any]
 TEXT: Described = {"type": "string"}
@@ -114,18 +114,22 @@ WHY = {
     401: "The bearer token is missing or wrong",
     403: "Not allowed",
     404: "There is none",
+    408: "The body did not arrive in time",
     409: "It contradicts what is stored",
     413: "Too large",
     415: "A media type that is not read",
+    421: "The request names another host",
     422: "It does not fit the declared types, or the text has an error",
+    429: "Too many requests per second",
     500: "A bug",
-    503: "The log does not answer, or is full",
+    503: "The log does not answer, or it or the gateway is full",
+    504: "It took too long",
 }
 
 
 def operation(summary: str, answers: dict[int, Described], *errors: int, **more: Any) -> Described:
     """`errors`: in addition to those that every operation may have."""
-    told = {status: _answer(WHY[status], _ref("Error")) for status in sorted({401, 403, 500, *errors})}
+    told = {status: _answer(WHY[status], _ref("Error")) for status in sorted({401, 403, 408, 421, 429, 500, 503, 504, *errors})}
     return {"summary": summary, "responses": {str(status): each for status, each in (told | answers).items()}} | more
 
 
@@ -136,8 +140,7 @@ def _query(name: str, text: str, schema: Described = TEXT, *, required: bool = F
 NAME = _query("name", "The subscriber's name.", required=True, where="path")
 STREAM = [
     NAME,
-    _query("rules", "Subscriptions in Fairlead's language; may be left out where the name is known."),
-    _query("start", "Where a new one begins: new, earliest, snapshot, a position or a time.", TEXT | {"default": "new"}),
+    _query("rules", "Optional: the rules that the name is subscribed to; a GET changes nothing."),
     _query("after", "The id of the last delivery that the listener has; Last-Event-ID has precedence."),
     _query(
         "early",

@@ -1,7 +1,7 @@
 """Stores the events of a request in the log: all of them, or none.
 
     1. every record is checked against its type, in the order of the request; the first error is reported
-    2. every event is checked to fit into a block
+    2. every event is checked to fit into a block, and every number to be in order
     3. they are stored, and only then the response is sent
 
 Events of a topic are stored in the order of the request, those of each source and those without one.
@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,8 @@ from fairlead.transport.log.protocol import Log
 
 SOURCES_MAX = 10_000
 """Sources whose last number is cached, half a kilobyte each; for others it is looked up in the log."""
+TYPES_MAX = 16
+"""Types of a request whose declarations are looked up again if an event does not fit."""
 MAYBE_NEWER = {"D001", "D002"}
 """Problems that another client's declaration may have solved."""
 
@@ -72,6 +75,7 @@ class Publishing:
         self._log, self._registry, self._patience = log, registry, patience
         self._publisher = Publisher(log, registry, source, linger, patience)
         self._numbered: OrderedDict[tuple[str, str, str], Numbered] = OrderedDict()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
         await self._publisher.close(flush=True)
@@ -85,7 +89,8 @@ class Publishing:
         try:
             checked = await self._checked(records)  # 1
         except DataError as error:
-            if error.code not in MAYBE_NEWER:
+            names = {each["type"] for _, each in records if isinstance(each, dict) and isinstance(each.get("type"), str)}
+            if error.code not in MAYBE_NEWER or not await self._registry.is_behind(sorted(names)[:TYPES_MAX]):
                 raise
             await self.renew()
             checked = await self._checked(records)
@@ -94,8 +99,10 @@ class Publishing:
         for part, batch in checked:
             if part.source is not None:
                 self._publisher.outbox(part.check.type.topic).sized(of_one_type(part.check.type.name, batch))
-        numbered = _by_source(checked).values()
-        stores = [*(self._store(*each) for each in sized), *(self._store_numbered(mine) for mine in numbered)]
+                for topic in await self._publisher.topics_of(part.check.type):
+                    await self._of(topic, part.check.type.name, part.source).new_of(part.numbers)
+        numbered = _by_source(checked).items()
+        stores = [*(self._store(*each) for each in sized), *(self._store_numbered(*each) for each in numbered)]
         new = await asyncio.gather(*stores, return_exceptions=True)  # 3
         for each in new:
             if isinstance(each, BaseException):
@@ -160,18 +167,25 @@ class Publishing:
             raise LogError("N001", "the server does not answer", "number the events of a source, and send them again") from None
         return 0
 
-    async def _store_numbered(self, parts: Sequence[CheckedPart]) -> int:
-        """Events of one source, stretch by stretch of one type, in the order of the request. Returns how many were new."""
-        new, taken = 0, [0] * len(parts)
-        places = sorted((place, number) for number, (part, _) in enumerate(parts) for place in part.places)
-        for number, run in groupby(number for _, number in places):
-            (part, batch), low, count = parts[number], taken[number], len(list(run))
-            taken[number] += count
-            for each in await self._publisher.topics_of(part.check.type):
-                numbered = self._of(each, part.check.type.name, str(part.source))
-                stored = await numbered.store(batch.slice(low, count), part.numbers[low : low + count], part.check.schema)
-            new += stored
-        return new
+    async def _store_numbered(self, source: str, parts: Sequence[CheckedPart]) -> int:
+        """Events of one source, stretch by stretch of one type, in the order of the request. Returns how many were new. One
+        request of a source at a time: which of its events are new is decided for all of them."""
+        async with self._turns.setdefault(source, asyncio.Lock()):
+            new, places = 0, list[tuple[int, int, int]]()
+            numbered: list[list[Numbered]] = []
+            for at, (part, _) in enumerate(parts):
+                topics = await self._publisher.topics_of(part.check.type)
+                numbered.append([self._of(each, part.check.type.name, source) for each in topics])
+                fresh = {row for each in numbered[-1] for row in await each.new_of(part.numbers)}
+                places += [(place, at, row) for row, place in enumerate(part.places) if row in fresh]
+            request = object()
+            for at, run in groupby(sorted(places), key=lambda each: each[1]):
+                (part, batch), rows = parts[at], [row for _, _, row in run]
+                some = batch.take(pa.array(rows)), [part.numbers[row] for row in rows], part.check.schema
+                for each in numbered[at]:
+                    stored = await each.store(*some, request)
+                new += stored
+            return new
 
     def _of(self, topic: str, type: str, source: str) -> Numbered:
         key = topic, type, source

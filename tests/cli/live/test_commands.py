@@ -306,6 +306,28 @@ def test_streams_shows_events_and_lag(url: str) -> None:
     assert json.loads(fine("streams", "--json").stdout)["merged"] == []
 
 
+def test_retain_shows_and_trims(url: str) -> None:
+    published("quotes.jsonl", "market.fl")
+    fine("tail", "market.fl", "--start", "earliest", "--until-end", "--name", "desk-1", "-q")
+    write_lines(Path("more.jsonl"), [report("ACME", 100)])
+    fine("publish", "--from", "more.jsonl", "-q")
+    (shown,) = json.loads(fine("retain", "--json").stdout)["topics"]
+    assert (shown["keep"], shown["trimmed"], shown["blocks"]) == ("", 0, 3)
+    (shown,) = json.loads(fine("retain", "--read", "--json").stdout)["topics"]
+    assert (shown["trimmed"], shown["why"], shown["behind"]) == (1, "read", [])
+    Path("keep.fl").write_text("TOPIC main KEEP 1 KB")
+    assert fine("declare", "keep.fl").output == "declared: main KEEP 1 KB\n"
+    (shown,) = json.loads(fine("retain", "--json").stdout)["topics"]
+    assert (shown["keep"], shown["why"], shown["behind"]) == ("1 KB", "size", ["desk-1"])
+    assert "would trim" in fine("retain").output
+    assert "main" in fine("retain", "--apply").output
+    (left,) = json.loads(fine("retain", "--json").stdout)["topics"]
+    assert left["first"] == 1 + shown["trimmed"] > 1
+    assert "S144" in fairlead("tail", "market.fl", "--name", "desk-1", "--until-end").output
+    fine("streams", "--forget", "desk-1")
+    fine("tail", "market.fl", "--start", "earliest", "--until-end", "--name", "desk-1", "-q")
+
+
 def lag_of(name: str) -> int:
     shown = json.loads(fine("streams", "--json").stdout)
     return next(int(each["lag"]) for each in shown["subscribers"] if each["name"] == name)

@@ -26,7 +26,7 @@ VARYING = (
     (re.compile(r"\b[0-9a-f]{32}\b"), "(digest)"),  # of positions, which the order of two blocks decides
 )
 CODED = ("transport/log", "runtime/live", "cli/live")
-ELSEWHERE = {"A001", "A103", "D001", "D008", "D026"}
+ELSEWHERE = {"A001", "A103", "A423", "D001", "D008", "D026"}
 """Codes that other pages have."""
 
 

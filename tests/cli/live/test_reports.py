@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import cast
 
 import pytest
@@ -62,7 +63,7 @@ def test_people_read_verdicts_on_the_standard_error(capsys: pytest.CaptureFixtur
         "late: A 0 of s, 2026-01-31T10:00:00Z, position 0",
         "ahead: A 1 of s, 2026-01-31T10:00:01Z, position 1",
     ]
-    _show(done, err=True)
+    _show(done)
     assert capsys.readouterr().err.splitlines()[:2] == ["S: 2 relations, 1 taken back", "1 event late, 1 ahead"]
     tailed(as_json=False, quiet=True)
     assert capsys.readouterr().err == ""
@@ -130,10 +131,56 @@ def test_a_tail_of_a_log_prints_signs_and_verdicts_in_their_places(tmp_path: Pat
         assert fairlead(*tail, "--early", "all", "--out", "early.parquet").exit_code == 2
         plain = fairlead(*tail, "--out", "again.parquet")
         assert "ahead: Alarm 4 of plant, 2099-01-01T00:00:00Z, position " in plain.stderr
-        assert "Unanswered: 1 relation, 1 taken back\n1 event late, 1 ahead\n" in plain.stdout
+        assert "Unanswered: 1 relation, 1 taken back\n1 event late, 1 ahead\n" in plain.stderr
+        assert plain.stdout == ""
         fairlead(*tail, "--name", "desk", "-q")
         (line,) = json.loads(fairlead("streams", "--json").stdout)["subscribers"]
         assert (line["acknowledged"], line["verdicts"]) == (2, {"ahead": 1, "late": 1})
         assert "1 event late, 1 ahead" in fairlead("streams").stdout
         same = fairlead("compare", "found.jsonl", "again.parquet")
         assert (same.exit_code, same.stdout) == (0, "equal: 2 relations, the same in the same order\n")
+
+
+SEVERAL = {
+    "apart": "SUBSCRIPTION S MATCH A a AND B b SUBSCRIPTION T MATCH B b AND C c SUBSCRIPTION U MATCH C c",
+    "nested": "SUBSCRIPTION S MATCH A a SUBSCRIPTION T MATCH A a AND B b SUBSCRIPTION U MATCH A a AND B b AND C c",
+    "alike": "SUBSCRIPTION S MATCH A a THEN B b SUBSCRIPTION T MATCH A a AND B b",
+}
+
+
+@pytest.mark.parametrize("topics", ["", "TOPIC b (A) TOPIC a (B) TOPIC c (C)"], ids=["one topic", "topics"])
+@pytest.mark.parametrize("rules", SEVERAL.values(), ids=SEVERAL)
+def test_an_event_counts_once_however_many_subscriptions_it_is_late_for(
+    rules: str, topics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `fairlead run`, though every subscription has its reports; in the summary for people and in that for programs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAIRLEAD_URL", f"file:{tmp_path / 'log'}")
+    random = Random(rules + topics)
+    types = topics + " ".join(f" TYPE {name} (k INT, at TIMESTAMP) TIME at" for name in "ABC")
+    Path("types.fl").write_text(types)
+    Path("rules.fl").write_text(f"ORDER BY at DELAY 2 SECONDS {rules}")
+    assert fairlead("declare", "types.fl").exit_code == 0
+    rows = [
+        {"type": random.choice("ABC"), "k": at, "at": f"2026-01-31T10:00:{max(0, at - random.choice((0, 0, 1, 9))):02}Z"}
+        for at in range(50)
+    ]
+    write_lines(Path("events.jsonl"), rows)
+    assert fairlead("publish", "--from", "events.jsonl", "--source", "s", "--batch-rows", "1", "-q").exit_code == 0
+    tail = ("tail", "rules.fl", "--start", "earliest", "--until-end", "--no-emit")
+    found = fairlead(*tail, "--json")
+    assert found.exit_code == 0, found.output
+    reports = [each for each in map(json.loads, found.stdout.splitlines()) if "verdict" in each]
+    events = {(each["type"], each["sequence"]) for each in reports}
+    assert 1 < len(events) < len(reports)
+    assert json.loads(found.stderr)["verdicts"] == {"late": len(events)}
+    shown = fairlead(*tail, "--out", "found.jsonl").stderr
+    assert f"\n{len(events)} events late\n" in shown
+    assert shown.count("late: ") == len(reports)
+    assert shown.count(", for ") == len(reports)
+    exported = fairlead("export", "rules.fl", "--out", "events.parquet")
+    assert (exported.exit_code, exported.stdout) == (0, "")
+    assert "events of A, B" in exported.stderr
+    Path("whole.fl").write_text(f"{types} ORDER BY at DELAY 2 SECONDS {rules}")
+    again = json.loads(fairlead("run", "whole.fl", "--events", "events.parquet", "--json").stdout)
+    assert again["late"] == len(events)

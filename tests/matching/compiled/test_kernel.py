@@ -26,6 +26,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import MINOR_BITS
 from fairlead.transport.events import read_events
+from tests.marks import sample_size
 from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, cases, dense_cases
 
 Matches = list[tuple[int, list[int]]]
@@ -143,7 +144,7 @@ def test_every_dense_case_has_a_kernel(case: Case, size: int) -> None:
 def test_most_generated_branches_have_a_kernel() -> None:
     total: Counter[str] = Counter()
 
-    @settings(max_examples=200, derandomize=True)
+    @settings(max_examples=sample_size(200), derandomize=True)
     @given(cases())
     def count(case: Case) -> None:
         plan = compile_text(case.rules)

@@ -85,7 +85,16 @@ TRUTH = [
     "(p.f = q.f) = p[2].f", "(p.s = q.s) != p[2].f", "coalesce(p.i < q.i, p[2].f)", "NOT coalesce(p.d < q.d, p[2].f)",
     "coalesce(p.i IN (1, q.i), p[2].f)", "coalesce(p.i NOT IN (1, q.i), p[2].f)", "(coalesce(p.s, q.s) LIKE 'a%') = p[2].f",
     "((p.i + q.i) IS NULL) = p[2].f", "(p.v = q.v) IS NULL", "(p.d = q.d) IS NOT NULL", "coalesce(p.f, q.f)",
-    "NOT coalesce(p.f, q.f)",
+    "NOT coalesce(p.f, q.f)", "(p.f AND q.f) = p[2].f", "(p.f OR q.f) IS NULL",
+    "(p.f OR q.i > 0) IS NOT TRUE", "(p.f AND q.f) IS FALSE",
+    "(NOT (p.f AND q.d > p.d) OR p[2].f) IS TRUE", "coalesce(p.i BETWEEN 0 AND q.i, p[2].f)",
+    "(p.f = q.f OR p.s = q.s) != p[2].f",
+    "CASE WHEN p.f THEN q.f WHEN p.i > q.i THEN TRUE END", "CASE WHEN p.f AND q.f THEN p.i ELSE q.i END > p[2].i",
+    "CASE WHEN p.d > q.d THEN p.d WHEN q.f THEN q.d END = p[2].d", "CASE WHEN p.f THEN p.s ELSE q.s END = p[2].s",
+    "CASE WHEN q.f THEN p.s END < p[2].s", "CASE WHEN p.i != q.i THEN p.i % q.i ELSE NULL END IS NULL",
+    "CASE WHEN p.f OR q.f THEN 1 ELSE 2 END = 2", "cast(p.i + q.i AS DOUBLE) > p[2].d", "cast(p.v + q.v AS DOUBLE) > p[2].d",
+    "instr(coalesce(p.s, q.s), 'a') = 1", "coalesce(p.s, q.s) RLIKE 'a+b|B' = p[2].f", "round(p.d) = round(q.d, 1)",
+    "concat(p.s, 'x') = concat(q.s, 'x')", "p.s || 'a' < q.s || 'b'",
 ]  # fmt: skip
 NUMBERS, OF_NUMBER = "ibdmvwo", ("abs", "floor", "ceil")
 NUMBER = [
@@ -166,6 +175,8 @@ COMPILED = [
     "coalesce(p.i NOT IN (1, q.i), p[2].f)", "p.w = q.v OR p.o < q.w", "p.w + q.w - p[2].w > q.v", "p.w * q.w < p[2].o",
     "p.i % q.v < q.d", "p.m % q.w < q.d",
     "p.w * q.o < q.d", "p.v * q.v / p[2].d < 1", "floor(p.w - q.w) > q.i OR ceil(p.o - q.o) < q.b", "p.w % q.v > 1",
+    "CASE WHEN p.d > q.d THEN p.i % q.i WHEN q.f THEN q.i END > p[2].i", "(p.f AND q.i > 0 OR NOT p[2].f) IS NOT FALSE",
+    "CASE WHEN p.f THEN p.s ELSE q.s END = p[2].s", "CASE WHEN p.f OR q.f THEN p.d ELSE q.d END < p[2].d",
     "p.w % q.o IS NULL", "sum(p.w) > max(p.v)", "abs(-p.w - q.b) > coalesce(p[2].v, q.v)",
 ]  # fmt: skip
 

@@ -67,6 +67,7 @@ def calls(work: Callable[[], Any]) -> int:
     return count
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", RULES)
 def test_twice_the_members_cost_at_most_their_cube(name: str) -> None:
     """Pairs of members grow with the square, and each stage of a reduced search looks at those that are left: the cube."""

@@ -71,6 +71,7 @@ def test_a_kernel_that_forgets_delivers_the_same_and_dumps_the_same(name: str, f
         assert len(kernel.equal_values) <= bound, name
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("rules", "nothing"),
     [

@@ -25,6 +25,7 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
+from tests.marks import sample_size
 from tests.matching.equality.test_lanes import interpreted
 from tests.matching.generators.generated import Case
 from tests.matching.generators.nested import nested_cases
@@ -32,7 +33,7 @@ from tests.matching.generators.plans import plan_cases
 
 __all__ = ["interpreted"]
 
-EACH = int(os.environ.get("COMPANION_CASES", "20"))
+EACH = int(os.environ.get("COMPANION_CASES", sample_size(20)))
 ALL = st.one_of(nested_cases(14), plan_cases(16))
 UNUSED = re.compile(r"(TYPE \w+ \()(?=\w)")
 

@@ -157,6 +157,7 @@ def test_events_of_a_type_have_no_time_unless_all_their_members_always_have_one(
         "MATCH E e AND B b WHERE time(e) < time(b)",
     ],
 )
+@pytest.mark.sampled
 @pytest.mark.parametrize("events", ["B1 N7 N- N7 B8 N- Heartbeat20", "N- B1 N- N- Heartbeat20"])
 def test_a_time_that_is_null_and_of_no_member_is_that_of_1970(reading: str, events: str) -> None:
     rules = f"SUBSCRIPTION S MATCH N n EMIT E (x = n.x, at = n.t) TIME at SUBSCRIPTION V {reading}"

@@ -35,6 +35,7 @@ EVENTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("companion", COMPANIONS)
 @pytest.mark.parametrize("order", list(permutations(WAITING)), ids="".join)
 @pytest.mark.parametrize("emitters_first", [True, False])

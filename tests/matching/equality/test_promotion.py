@@ -126,7 +126,7 @@ def test_so_does_a_single_subscription(undone: list[int]) -> None:
         compared(case, compile_text(case.rules), rows, budget, one_by_one)
 
     holds()
-    assert len(undone) > 5
+    assert len(undone) >= settings.default.max_examples // 10
 
 
 SWEPT = {
@@ -173,6 +173,7 @@ SUBSCRIPTION S MATCH A a[4]
 WHERE a[1].x + a[2].x < a[3].x AND a[2].x + a[3].x < a[4].x AND a[1].x + a[2].x + a[3].x + a[4].x > 9999"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rows", [1, 7, 100_000])
 @pytest.mark.parametrize("events", [12, 60, 150])
 def test_no_stream_takes_longer_because_it_is_short(
@@ -199,6 +200,7 @@ def unlike(count: int) -> str:
     return "\n".join(["TYPE A (x INT) TYPE B (x INT)", *rules])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("compiled", "loaded", "kernels"),
     [(UNLIKE, 0, UNLIKE), (UNLIKE // 2, UNLIKE // 2, UNLIKE * 0.55), (0, UNLIKE, UNLIKE / 10), (0, 0, 1), (1, 0, 1)],

@@ -80,6 +80,7 @@ def test_a_pattern_too_long_for_an_expression_is_evaluated_text_by_text() -> Non
     assert len(Engine(plan, kernels_from=0).feed(*read_events(rows, plan.catalogue))) == 100
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("pattern", ["%a%a%", "a\\\\b%", "a\\%", "_", "", "%", "%__", "a_%b", "\\_%"])
 def test_engines_reference_and_routes_agree(pattern: str) -> None:
     texts = ["", "a", "aa", "a\\b", "a\\bc", "a%", "a%x", "😀", "\n", "x\ny", "ab", "axb", "_x", None]

@@ -75,6 +75,7 @@ def test_a_key_takes_what_it_needs(name: str, answered: bool) -> None:
     assert round((many - few) / (MANY - FEW), 1) == BYTES[name][answered]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("answered", [False, True])
 @pytest.mark.parametrize("name", KEYS)
 def test_both_matchers_write_the_same_bytes_of_keys(name: str, answered: bool) -> None:

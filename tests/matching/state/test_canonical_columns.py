@@ -63,6 +63,7 @@ def _masked(filled: pa.Array, known: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(filled.type, len(filled), [pa.py_buffer(bitmap), *filled.buffers()[1:]])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "strategy"), VALUES, ids=[str(kind) for kind, _ in VALUES])
 def test_the_way_to_a_column_does_not_show(kind: pa.DataType, strategy: st.SearchStrategy[Any]) -> None:
     @given(st.lists(st.none() | strategy, max_size=20), strategy)

@@ -125,6 +125,7 @@ def on_both(plan: Plan, dumped: bytes, later: list[dict[str, Any]]) -> str:
     return code
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "text", "condition", "alike"), list(dict.fromkeys(cases())))
 def test_an_event_is_refused_where_the_conditions_on_it_do_not_hold(
     monkeypatch: pytest.MonkeyPatch, name: str, text: str, condition: str, alike: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
@@ -15,7 +16,8 @@ from fairlead.model.events.verdict import EventVerdict
 from fairlead.runtime.embedded import Run
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.run_state import decode_run
-from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, compiled, cuts, sequence
+from tests.marks import sample_size
+from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, sequence
 
 ORDERS = (
     "",
@@ -55,6 +57,7 @@ def resumed(text: str, state: bytes, late: Callable[[EventVerdicts], None] | Non
     return Run(compiled(text), event_by_event=True, resumed=decode_run(state), late=late)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("before", "after"), list(permutations(ORDERS, 2)))
 def test_rules_in_another_order_begin_with_the_next_event(before: str, after: str) -> None:
     records = sequence(Random(f"{before} {after}"), 40)
@@ -66,11 +69,12 @@ def test_rules_in_another_order_begin_with_the_next_event(before: str, after: st
         assert found == fed(fresh, records[20:]) + [(each.sign, each.id) for each in fresh.finish()]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", ORDERS[1:])
 @pytest.mark.parametrize("seed", range(4))
 def test_attributes_that_nobody_reads_come_and_go(order: str, seed: int) -> None:
     random = Random(f"{order} {seed}")
-    records = [each for each in sequence(random, 60, sourced=1) if each["type"] != "Heartbeat"]
+    records = [each for each in sequence(random, 60, sourced=0.5) if each["type"] != "Heartbeat"]
     texts = [types + order + PLANS["pairs"] for types in (TYPES, TYPES.replace("at TIMESTAMP)", "at TIMESTAMP, z STRING)"))]
     whole = Run(compiled(texts[0]), event_by_event=True)
     wanted = fed(whole, records) + [(each.sign, each.id) for each in whole.finish()]
@@ -86,18 +90,123 @@ def test_attributes_that_nobody_reads_come_and_go(order: str, seed: int) -> None
 
 def test_late_events_of_a_round_that_was_open_are_late_if_the_rules_change() -> None:
     text = TYPES + ORDERS[5] + PLANS["pairs"]
-    records: list[Record] = [{"type": "A", "k": 0, "x": 0, "at": at(10)}, {"type": "C", "k": 0, "x": 0, "at": at(16)}]
+    records: list[Record] = [{"type": "A", "k": 0, "x": 0, "at": at(10)}, {"type": "A", "k": 0, "x": 0, "at": at(16)}]
     records.append({"type": "B", "k": 0, "x": 0, "at": at(12)})  # late: the frontier is at 13
     state, told = kept_by(text, records), list[EventVerdict]()
-    more: list[Record] = [{"type": "C", "k": 0, "x": 0, "at": at(30)}]
+    more: list[Record] = [{"type": "A", "k": 0, "x": 0, "at": at(30)}]
     same = resumed(text, state, late=lambda each: told.extend(each.verdicts))
     assert len(fed(same, more) + [(each.sign, each.id) for each in same.finish()]) == 1
     assert told == []
-    changed = resumed(text + " SUBSCRIPTION Z MATCH C c[9]", state, late=lambda each: told.extend(each.verdicts))
+    other = resumed(text + " SUBSCRIPTION Y MATCH C c[9]", state, late=lambda each: told.extend(each.verdicts))
+    assert len(fed(other, more) + [(each.sign, each.id) for each in other.finish()]) == 1  # it has a frontier of its own
+    assert told == []
+    changed = resumed(text + " SUBSCRIPTION Z MATCH B b THEN A a[9]", state, late=lambda each: told.extend(each.verdicts))
     assert fed(changed, more) + [(each.sign, each.id) for each in changed.finish()] == []
     assert told == [EventVerdict.LATE]
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_found_before_a_change_of_rules_is_not_revised_however_often_the_state_is_saved(seed: int) -> None:
+    random, order = Random(seed), ORDERS[5 + seed % 2]
+    text = TYPES + order + PLANS["pairs"]
+    records = sequence(random, 60, late=0.6)
+    cut = random.randrange(20, 40)
+    state = kept_by(text, records[:cut])
+    told: list[tuple[Deliveries, list[EventVerdict]]] = []
+    for saves in (0, 1, 4):
+        verdicts: list[EventVerdict] = []
+        found: Deliveries = []
+        low, mine = cut, state
+        for high in [*sorted(random.sample(range(cut + 1, 60), saves)), 60]:
+            run = Run(
+                compiled(text + " SUBSCRIPTION Z MATCH A a[9] AND B b[9]"),
+                event_by_event=True,
+                keep=True,
+                resumed=decode_run(mine),
+                late=lambda each, mine=verdicts: mine.extend(each.verdicts),  # type: ignore[misc]
+            )
+            found += fed(run, records[low:high])
+            low, mine = high, run.kept().encode()
+        told.append((found + [(each.sign, each.id) for each in run.finish()], verdicts))
+    assert told[0][1].count(EventVerdict.LATE) > 1
+    assert told[1:] == told[:1] * 2
+
+
+ONE, TWO = "SUBSCRIPTION S MATCH A a THEN B b PER k ", "SUBSCRIPTION T MATCH B b THEN A a PER k "
+CHANGES = {
+    "nothing": (ONE, ONE, False),
+    "other types": (ONE, ONE + "SUBSCRIPTION C MATCH C c ", False),
+    "the same types": (ONE, ONE + TWO, True),
+    "dropped": (ONE + TWO, ONE, True),
+    "replaced": (ONE, TWO, True),
+}
+"""The rules before and after, and whether those that read A and B are others then."""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("seed", range(8))
+def test_late_events_after_a_change_revise_what_was_released_after_it_and_nothing_before(change: str, seed: int) -> None:
+    """An event that is late by the frontier at the change is late, if subscriptions of its types have changed; and so is one of
+    the round that was open. All other late events revise. A subscription that begins has what was not released before."""
+    (before, after, changed), random = CHANGES[change], Random(f"{change} {seed}")
+    order, delay = f"{TYPES} ORDER BY at DELAY 2 SECONDS LATE REVISE WITHIN 1 HOUR ", 2
+    seconds = [max(0, number - random.choice((0, 0, 0, 1, 4, 9, 15))) for number in range(60)]
+    records: list[Record] = [
+        {"type": random.choice("AB"), "k": random.randrange(2), "x": 0, "at": at(second), "_source": "p", "_sequence": number}
+        for number, second in enumerate(seconds)
+    ]
+    cut = random.randrange(20, 40)
+    ends = [max(seconds[:number], default=delay) - delay for number in range(61)]
+    floor = ends[cut] if changed else 0
+    late = [number for number in range(60) if seconds[number] < (ends[number] if number < cut else floor)] if changed else []
+    told: list[EventVerdicts] = []
+    first = Run(compiled(order + before), event_by_event=True, keep=True)
+    found = fed_names(first, records[:cut])
+    second = Run(compiled(order + after), event_by_event=True, resumed=decode_run(first.kept().encode()), late=told.append)
+    found += fed_names(second, records[cut:]) + [(each.subscription, each.sign, each.id) for each in second.finish()]
+    assert sum(map(len, told)) == len(late)
+    assert (late != []) == changed
+    assert {verdict for each in told for verdict in each.verdicts} <= {EventVerdict.LATE}
+    accepted = [each for number, each in enumerate(records) if number not in late]
+    for name, text in (("S", ONE), ("T", TWO)):
+        if text in after:
+            mine = accepted if text in before else [each for each in accepted if each["at"] >= at(floor)]
+            held = Counter[str]()
+            for each, sign, relation in found:
+                held[relation] += sign if each == name else 0
+            assert sorted(held.elements()) == sorted(batch_ids(compiled(order + text), mine)), name
+            assert min(held.values()) >= 0
+
+
+@pytest.mark.parametrize("order", [ORDERS[1], ORDERS[5]])
+def test_a_subscription_above_another_begins_with_the_next_event_though_that_one_has_a_state(
+    order: str,
+) -> None:
+    """It has a copy of what it reads from, in a frontier group of its own: the state of the other copy is not taken over."""
+    below = f"{TYPES}{order}SUBSCRIPTION S MATCH A a THEN B b EMIT Pair (k = a.k) "
+    above = below + "SUBSCRIPTION T MATCH Pair p AND C c"
+    before: list[Record] = [{"type": "A", "k": 0, "x": 0, "at": at(10)}, {"type": "A", "k": 1, "x": 0, "at": at(20)}]
+    after: list[Record] = [{"type": name, "k": 2, "x": 0, "at": at(30 + step)} for step, name in enumerate("BCAB")]
+    run = resumed(above, kept_by(below, before))
+    assert (run.change.resumed, run.change.started) == (("S",), ("T",))
+    found = fed_names(run, after) + [(each.subscription, each.sign, each.id) for each in run.finish()]
+    fresh = Run(compiled(above), event_by_event=True)
+    alone = fed_names(fresh, after) + [(each.subscription, each.sign, each.id) for each in fresh.finish()]
+    assert [each for each in found if each[0] == "T"] == [each for each in alone if each[0] == "T"] != []
+    assert len([each for each in found if each[0] == "S"]) > len([each for each in alone if each[0] == "S"])
+
+
+def fed_names(run: Run, records: list[Record]) -> list[tuple[str, int, str]]:
+    found = []
+    for columns in cuts(run.plan, records, None):
+        moved = columns if not run.position else _moved(columns, run.position)
+        found += [(each.subscription, each.sign, each.id) for each in run.feed(moved)]
+    return found
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", [ORDERS[2], ORDERS[5], ORDERS[6]])
 def test_damaged_bytes_are_refused_or_harmless(order: str) -> None:
     """Whatever byte is changed: no crash, and no error without a code."""
@@ -107,7 +216,7 @@ def test_damaged_bytes_are_refused_or_harmless(order: str) -> None:
     for columns in cuts(plan, records[:40], None):
         matcher.step(columns)
     state, codes = matcher.dump(), set[str]()
-    for _ in range(300):
+    for _ in range(sample_size(300)):
         damaged = bytearray(state)
         damaged[random.randrange(len(state))] ^= 1 << random.randrange(8)
         try:

@@ -20,8 +20,11 @@ from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.relations.identity import to_hex
 from fairlead.model.relations.relation import Relation
+from fairlead.runtime.embedded import Run
 from fairlead.runtime.event_time import EventTimeMatcher
 from fairlead.runtime.event_time.reviser import SegmentLimits
+from fairlead.transport.events import read_events
+from tests.marks import sample_size
 from tests.runtime.event_time.sequences import (
     PLANS,
     TYPES,
@@ -72,9 +75,11 @@ class Followed:
         return self
 
     def reload(self) -> None:
-        dumped = self.matcher.dump()
+        dumped, before = self.matcher.dump(), self.matcher.buffer.state
         self.matcher = EventTimeMatcher.load(self.plan, dumped, self.bits, **self.arguments)
         assert self.matcher.dump() == dumped
+        after = self.matcher.buffer.state
+        assert (after.at, after.ends, after.waiting, after.counts) == (before.at, before.ends, before.waiting, before.counts)
 
     def note(self, found: Any) -> None:
         words = to_hex(delivery_words(found.relations))
@@ -177,11 +182,12 @@ def test_relations_are_mentioned_only_if_a_round_changes_them(seed: int, name: s
             by_round[of].add(relation.id)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", sorted(PLANS))
 @pytest.mark.parametrize("arguments", [{"kernels_from": 0}, {"kernels_from": None}], ids=["kernels", "events"])
 def test_both_matchers_say_the_same(name: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_JIT", "0")
-    for seed in range(6):
+    for seed in range(sample_size(6)):
         random, plan = Random(seed), compiled(TYPES + ORDERS[seed % 3] + PLANS[name])
         records = sequence(random, 50)
         usual = Followed(plan, 3).follow(records, None)
@@ -193,13 +199,13 @@ def test_both_matchers_say_the_same(name: str, arguments: dict[str, Any], monkey
 
 def test_segments_are_dropped_when_no_late_event_can_reach_them_and_joined_when_there_are_too_many() -> None:
     plan = compiled(TYPES + ORDERS[0] + PLANS["pairs"])
-    followed = Followed(plan, 4).follow(sequence(Random(1), 2_000, late=0.05), Random(2))
+    followed = Followed(plan, 4).follow(sequence(Random(1), 500, late=0.05), Random(2))
     past = followed.matcher.reviser
     assert past is not None
     assert 1 < len(past.segments) <= 5
     assert len(past) < 40
     kept = compiled(TYPES + ORDERS[2].replace("100 SECONDS", "30 DAYS") + PLANS["pairs"])
-    followed = Followed(kept, 4).follow(sequence(Random(1), 2_000, late=0.05), Random(2))
+    followed = Followed(kept, 4).follow(sequence(Random(1), 500, late=0.05), Random(2))
     past = followed.matcher.reviser
     assert past is not None
     assert 1 < len(past.segments) <= 5
@@ -228,3 +234,20 @@ def test_what_is_kept_reaches_back_to_the_last_event_that_revises() -> None:
     records[-1]["at"] -= timedelta(microseconds=1)
     again = Followed(plan, 0, limits=SegmentLimits(events=1, kept_max=1_000)).follow(records, None)
     assert again.verdicts == [(81, EventVerdict.LATE)]
+
+
+@pytest.mark.parametrize(("kind", "first"), [("A", 0), ("Heartbeat", 1)])
+def test_how_far_back_late_events_are_accepted_counts_from_the_frontier(kind: str, first: int) -> None:
+    """After an event at 10 seconds the frontier is there, after a heartbeat a microsecond later."""
+    text = (
+        "TYPE A (n INT, at TIMESTAMP) TIME at ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 5 SECONDS SUBSCRIPTION R MATCH A a"
+    )
+    plan = fairlead.compile(text)
+    for more, late in ((first, []), (first - 1, [EventVerdict.LATE])):
+        records: list[Record] = [{"type": "A", "n": 1, "at": at(0)}, {"type": kind, "at": at(10)}]
+        records[1] |= {"n": 2} if kind == "A" else {}
+        records.append({"type": "A", "n": 3, "at": at(5) + timedelta(microseconds=more)})
+        run = Run(plan)
+        found = [*(each for columns in read_events(records, plan.catalogue) for each in run.feed(columns)), *run.finish()]
+        assert sorted(each.events[0]["n"] for each in found) == [1] + [2] * (kind == "A") + [3] * (not late)
+        assert list(run.verdicts.elements()) == late

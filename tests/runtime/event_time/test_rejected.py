@@ -39,17 +39,17 @@ def has_place(event: Record, keys: str) -> bool:
 
 def followed(plan: fairlead.Plan, records: list[Record], random: Random | None, rejects: bool) -> tuple[list[Any], list[Any]]:
     """Deliveries and verdicts; saved and loaded on the way."""
-    matcher, found, told = EventTimeMatcher(plan, 2, kernels_from=None), list[Any](), list[Any]()
+    matcher, found, told = EventTimeMatcher(plan, 2, rejects=rejects, kernels_from=None), list[Any](), list[Any]()
     for columns in cuts(plan, records, random):
-        matcher.buffer.rejects = rejects
         step = matcher.step(columns)
         found += [(each.sign, each.id) for each in step.relations]
         told += zip(step.verdicts.columns.position_array.tolist(), step.verdicts.verdicts, strict=True)
         if random is not None and random.random() < 0.3:
-            matcher = EventTimeMatcher.load(plan, matcher.dump(), 2, kernels_from=None)
+            matcher = EventTimeMatcher.load(plan, matcher.dump(), 2, rejects=rejects, kernels_from=None)
     return found + [(each.sign, each.id) for each in matcher.finish().relations], told
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("late", LATE)
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("seed", range(6))

@@ -27,6 +27,7 @@ def cut(columns: Columns, at: list[int]) -> list[Columns]:
     return [columns.part(low, high) for low, high in zip([0, *at], [*at, len(columns)], strict=True)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("seed", range(6))
 def test_sharing_changes_nothing(order: str, seed: int) -> None:

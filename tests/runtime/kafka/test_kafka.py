@@ -147,6 +147,46 @@ def test_relations_are_sent_once_though_the_acknowledgement_was_lost(monkeypatch
     run(work)
 
 
+REVISING = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+"""
+SILENT = """
+ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 HOUR
+SUBSCRIPTION Silent MATCH A a WITHOUT B b WITHIN 5 SECONDS OF a PER k EMIT Silence (k = a.k)
+"""
+
+
+@pytest.mark.parametrize("what", ["relations", "cloudevents", "emitted"])
+def test_relations_that_are_taken_back_are_distinguished(what: str) -> None:
+    async def work() -> None:
+        kafka, stop = Kafka(), asyncio.Event()
+        kafka.topic("silence")
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(REVISING)
+            at = "2026-01-01T00:00:{:02}Z".format
+            for name, second in (("A", 1), ("A", 20), ("A", 30), ("B", 3), ("A", 50)):  # B is late: it takes the first one back
+                await fl.publish(name, k=1, x=0, at=at(second), wait=True)
+            async with fl.subscribe(SILENT, name="out", start="earliest", emit=False) as sub:
+                task = asyncio.create_task(send_out(sub, Outlet(kafka.brokers, "silence", {}, what=what), stop))
+                found = await asyncio.to_thread(kafka.received, "silence", 3)
+                stop.set()
+                await task
+        assert [dict(each.headers())["fairlead_sign"] for each in found] == [b"1", b"-1", b"1"]
+        keys = [each.key() for each in found]
+        assert keys[0] == keys[1] != keys[2]
+        told = [json.loads(each.value()) for each in found]
+        if what == "cloudevents":
+            assert [each["type"] for each in told] == ["fairlead.relation", "fairlead.retraction", "fairlead.relation"]
+            assert len({each["id"] for each in told}) == 3
+            told = [each["data"] for each in told]
+        if what == "emitted":
+            assert told == [{"k": 1}] * 3
+        else:
+            assert [each.get("sign", 1) for each in told] == [1, -1, 1]
+
+    run(work)
+
+
 def test_the_commands(tmp_path: Path) -> None:
     async def work() -> None:
         kafka = Kafka()

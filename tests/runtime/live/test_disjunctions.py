@@ -29,6 +29,7 @@ from fairlead.runtime.live.subscriber.stream_reader import OrderedReader
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
+from tests.marks import sample_size
 from tests.runtime.live.reading import APART, TYPES, ids, more, publish_some, some
 from tests.transport.log.logs import run
 
@@ -244,14 +245,14 @@ def quick_pulses() -> Iterator[None]:
 class SetBack(MemoryLog):
     """Tells the times at which blocks were stored as a clock would have that is set back now and then."""
 
-    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+    async def read(self, stream: Stream, after: int, only: object = None) -> AsyncIterator[Sequence[Stored]]:
         for each in self._streams[stream.name][after:]:
             yield [each._replace(time=random.Random(each.sequence // 5).randrange(100) + each.sequence)]
         await asyncio.Event().wait()
 
 
 @pytest.mark.usefixtures("quick_pulses")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sample_size(40), deadline=None)
 @given(st.lists(st.sampled_from("ABC"), min_size=4, max_size=40), st.integers(1, 40), st.integers(0, 40))
 def test_who_goes_on_beside_somebody_who_is_less_far_keeps_its_order(types: list[str], cut: int, less: int) -> None:
     """Also where clocks were set back."""
@@ -296,7 +297,7 @@ class Slow(MemoryLog):
         self.now += self.passing
         return self.now
 
-    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+    async def read(self, stream: Stream, after: int, only: object = None) -> AsyncIterator[Sequence[Stored]]:
         while True:
             found = self._streams[stream.name][after : after + self.rolls.choice([1, 1, 2, 9])]
             if found and self.rolls.random() < 0.7:
@@ -310,7 +311,7 @@ def block(type: str, source: str, number: int) -> Block:
 
 
 @pytest.mark.usefixtures("quick_pulses")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sample_size(60), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["A", "B", "C"]), st.integers(-2, 5)), min_size=1, max_size=40),
     st.integers(0, 1000),

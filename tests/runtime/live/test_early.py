@@ -48,17 +48,19 @@ async def release(log: object, start: datetime, rolls: random.Random) -> None:
             await one.publish("Heartbeat", {"at": start + timedelta(minutes=minutes)}, wait=True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", TOPICS)
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_early_deliveries_are_the_sorted_events_so_far(kind: str, seed: int, layout: str, tmp_path: Path) -> None:
     rolls, order = random.Random(f"early {kind} {seed} {layout}"), ORDERS[seed % len(ORDERS)]
     text = f"{TOPICS[layout]} {TYPES} {order} {RULES}"
+    plan = fairlead.compile(text)
     start = datetime.now(UTC) - timedelta(hours=1)
 
     async def agrees(fl: Client, found: list[Relation]) -> None:
         heard = Heard(relations=[each for each in found if each.early])
         for name in NAMES:
-            _, expected = await sorted_relations(fl, text, fairlead.compile(text), order, name, tmp_path)
+            _, expected = await sorted_relations(fl, text, plan, order, name, tmp_path)
             assert sorted(each.id for each in heard.of(name)) == sorted(each.id for each in expected)
 
     async def work() -> None:
@@ -89,6 +91,7 @@ def test_early_deliveries_are_the_sorted_events_so_far(kind: str, seed: int, lay
     run(work)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(6))
 def test_who_resumes_is_given_what_is_open_and_its_corrections(seed: int) -> None:
     """Of the present early relations, then of all that follows: nothing is missing in the end, and nothing remains that is not

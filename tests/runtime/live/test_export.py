@@ -12,7 +12,8 @@ import fairlead
 from fairlead.errors import DataError, LogError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.export import export, export_events
-from fairlead.runtime.live.subscriber.stream_reader import blocks_between
+from fairlead.runtime.live.subscriber.stream_reader import blocks_between, pulse
+from fairlead.transport.log.blocks.block_filter import Only
 from tests.runtime.live.reading import APART, COVERING, RULES, TYPES, ids, more, publish_some
 from tests.transport.log.logs import a_log, run
 from tests.transport.log.test_logs import block
@@ -71,6 +72,62 @@ def test_heartbeats_are_in_the_file(tmp_path: Path, topics: str) -> None:
     run(work)
 
 
+TIMED = "TOPIC b (A) TOPIC a (B) " + " ".join(f"TYPE {name} (k INT, at TIMESTAMP) TIME at" for name in "AB")
+ORDERS = {
+    "the log's": "",
+    "sorted": "ORDER BY at DELAY 2 SECONDS",
+    "by source": "ORDER BY at DELAY 2 SECONDS PER SOURCE IDLE 4 SECONDS",
+    "ahead": "ORDER BY at DELAY 2 SECONDS AHEAD 1 HOUR",
+    "revised": "ORDER BY at DELAY 2 SECONDS LATE REVISE WITHIN 1 HOUR",
+}
+MATCHES = {
+    "pairs": "A a AND B b PER k",
+    "absence": "A a WITHOUT B b WITHIN 500 MILLISECONDS OF a PER k",
+    "either": "(A a AND B b) OR (B c AND B d) WHERE a.k = b.k AND c.k = d.k",
+}
+
+
+CASES = [(order, match) for order in ORDERS for match in MATCHES if match == "pairs" or order in ("the log's", "revised")]
+
+
+@pytest.mark.parametrize(("order", "match"), CASES)
+@pytest.mark.server
+def test_heartbeats_of_waiting_readers_are_in_no_file(tmp_path: Path, order: str, match: str) -> None:
+    """They take no positions and repeat nothing: the file has the relations and the positions of live subscribers."""
+    rules = f"{ORDERS[order]} SUBSCRIPTION S MATCH {MATCHES[match]}"
+    plan = fairlead.compile(f"{TIMED} {rules}")
+
+    async def work() -> None:
+        async with fairlead.connect(source="p") as fl:
+            await fl.declare(TIMED)
+            for second in range(12):
+                for topic in "ab" if second % 3 else "a":
+                    await pulse(fl.log, topic)
+                at = f"2026-01-01T00:00:{second:02}Z"
+                await fl.publish("AB"[second % 2], k=second // 2 % 2, at=at, wait=True)
+            await fl.publish("Heartbeat", at="2026-01-01T00:01:00Z", wait=True)
+            exported = await export(fl.log, rules, tmp_path / "events.parquet")
+            async with fl.subscribe(rules, start="earliest", verdicts=True) as sub:
+                live = await more(sub)
+                assert not sub.verdict_counts
+        table = pq.read_table(tmp_path / "events.parquet")
+        beats = [row["at"].year for row in table.to_pylist() if row["type"] == "Heartbeat"]
+        assert beats == [2026] * len(beats)
+        assert exported.events == table.num_rows
+        if order != "the log's":
+            assert set(table.column("_source").to_pylist()) == {"p"}
+            found = fairlead.match(plan, table)
+        elif "stream" in table.column_names:
+            found = fairlead.match(plan, table, position="position", stream="stream")
+        else:
+            found = fairlead.match(plan, table, position="position")
+        assert [(each.id, each.sign) for each in found.relations] == [(each.id, each.sign) for each in live] != []
+        if order == "the log's":
+            assert [each.positions for each in found.relations] == [each.positions for each in live]
+
+    run(work)
+
+
 @pytest.mark.server
 def test_a_url_and_types(tmp_path: Path) -> None:
     with fairlead.connect().sync as fl:
@@ -101,11 +158,12 @@ def test_a_url_and_types(tmp_path: Path) -> None:
 def test_what_is_removed_from_the_log_is_missed() -> None:
     async def work() -> None:
         async with a_log("jetstream") as log:
+            js = log._js  # type: ignore[attr-defined]
+            await js.add_stream(name="FL_TOPIC_main", subjects=["fl.e.main.>"])  # ours would deny it
             stream = await log.open_topics(["main"])
             after = 0
             for number in range(5):
                 after = await log.append(replace(block("A", "s", number), topic="main"), after)
-            js = log._js  # type: ignore[attr-defined]
             await js.purge_stream(stream.name, seq=3)
             with pytest.raises(LogError, match=r"N020.*1 to 2"):
                 _ = [each async for each in blocks_between(log, stream, 0, 5)]
@@ -114,5 +172,7 @@ def test_what_is_removed_from_the_log_is_missed() -> None:
             await js.delete_msg(stream.name, 4)
             with pytest.raises(LogError, match=r"N020.*4 to 4"):
                 _ = [each async for each in blocks_between(log, stream, 2, 4)]
+            with pytest.raises(LogError, match=r"N020.*4 to 4"):
+                await anext(log.read(stream, 2, Only(("B",))))  # also to those who would not have got it
 
     run(work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import signal
@@ -16,6 +15,7 @@ import pytest
 import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.transport.log.jetstream.server import Server
 from tests.runtime.live.reading import EMITTING, RULES, TYPES, ids, more, publish_some, rows_of, some
 from tests.transport.log.logs import run
@@ -76,9 +76,7 @@ async def subscriber(url: str, name: str) -> asyncio.subprocess.Process:
 
 
 async def count(fl: Client, name: str) -> int:
-    entry = await fl.log.get("FL_SUBS", name)
-    assert entry is not None
-    (group,) = json.loads(entry.value)["groups"].values()
+    (group,) = (await groups_of_name(fl.log, name)).values()
     return int(group["count"])
 
 

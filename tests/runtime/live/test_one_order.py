@@ -99,6 +99,7 @@ ALONE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("topics", ["", TOPICS], ids=["one topic", "topics"])
 @pytest.mark.parametrize("names", [("Either", "Waiting"), ("Pair", "Either"), tuple(ALONE)], ids=" ".join)
 def test_who_reads_beside_a_disjunction_is_told_the_time_and_leaves_its_state_to_who_reads_alone(

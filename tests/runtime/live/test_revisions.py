@@ -141,6 +141,7 @@ async def publish(log: Log, events: list[dict[str, Any]], rolls: random.Random) 
         await each.__aexit__(None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", TOPICS)
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_deliveries_and_revisions_fold_to_the_sorted_events(kind: str, seed: int, layout: str, tmp_path: Path) -> None:
@@ -242,3 +243,47 @@ async def rows_of_derived(fl: Client, folder: Path) -> list[int]:
     path = folder / "derived.parquet"
     await fl.export("SUBSCRIPTION S MATCH D d", path)
     return [row["k"] for row in pq.read_table(path).to_pylist() if row["type"] == "D"]
+
+
+def told_of(found: list[Any]) -> list[tuple[str, ...]]:
+    heard = Heard()
+    heard.take(found)
+    return heard.sequence
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(4))
+def test_reports_come_at_least_once_and_only_those_after_the_last_acknowledged_delivery_again(seed: int) -> None:
+    """A durable subscriber is killed again and again, in the middle of what it was given, with snapshots in between."""
+    rolls, order = random.Random(seed), Order.drawn(seed)
+    layout = TOPICS[rolls.choice(sorted(TOPICS))]
+    text = f"{layout} {TYPES} {order} SUBSCRIPTION Chain MATCH A a THEN B b THEN C c PER k"
+    start = datetime.now(UTC) - timedelta(hours=1)
+
+    async def work() -> None:
+        async with a_log("memory") as log, client(log, "main", rolls, lost=False) as fl:
+            await fl.declare(f"{layout} {TYPES}")
+            fl._shared.times.every_events = 10
+            events, given, acknowledged = drawn(rolls, order, start), list[tuple[int, list[tuple[str, ...]]]](), 0
+            for low in range(0, len(events), 15):
+                await publish(log, events[low : low + 15], rolls)
+                async with fl.subscribe(text, start="earliest") as ahead:  # its snapshots serve the other one
+                    await more(ahead)
+                async with fl.subscribe(text, name="durable", start="earliest", verdicts=True) as sub:
+                    found = await more(sub)
+                    given.append((acknowledged, told_of(found)))
+                    relations = [each for each in found if isinstance(each, Relation)]
+                    if relations and rolls.random() < 0.7:
+                        taken = rolls.randint(1, len(relations))
+                        await sub.ack(relations[taken - 1])
+                        acknowledged += taken
+            async with fl.subscribe(text, start="earliest", verdicts=True) as sub:
+                whole = told_of(await more(sub))
+            assert sum(len(each) > 2 for each in whole) > 2
+            deliveries = [at for at, each in enumerate(whole) if len(each) == 2]
+            for before, told in given:
+                first = deliveries[before - 1] + 1 if before else 0
+                assert told == whole[first : first + len(told)]
+            assert first + len(told) == len(whole)
+
+    run(work)

@@ -44,6 +44,7 @@ async def stored(fl: Client, name: str) -> int:
     return len(await rows_of(fl, name))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rules", [SAME, f"{OTHER} {PAIR}", f"{SAME} {OTHER}", f"{PAIR} {READER}"])
 @pytest.mark.parametrize("change", [None, WIDER])
 @pytest.mark.parametrize("start", ["new", "snapshot", "earliest"])

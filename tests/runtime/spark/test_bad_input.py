@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import DataError, FairleadError, UsageError
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.runtime.event_time import EventVerdicts
+from fairlead.runtime.spark.job import batch_job
+from fairlead.transport.events import read_events
 from tests.runtime.spark.job.in_process import delivered, embedded
 
 RULES = """
@@ -205,6 +214,49 @@ def test_bad_rows_are_set_aside_with_position_code_and_reason(spark: SparkSessio
     assert "expected TIMESTAMP" in found[3].reason
     assert '"never"' in found[3].reason
     assert [[each.position for each in row.members] for row in found[4:]] == [[0, 5], [0, 6]]
+
+
+@pytest.mark.parametrize("kind", ["rows", "one file", "slices"])
+@pytest.mark.parametrize("order", ["at", "y, at", "at, y DESC"])
+def test_rows_without_an_order_value_are_rejected_as_by_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, order: str
+) -> None:
+    """Spark's own rows, Parquet files that workers read, and many slices: the verdicts and relations of the embedded runtime,
+    which sees the events one by one."""
+    types = "TYPE A (k INT, y DOUBLE, at TIMESTAMP) TYPE B (k INT, y DOUBLE, at TIMESTAMP) "
+    rules = "SUBSCRIPTION S MATCH A a THEN B b PER k"
+    plan = fairlead.compile(f"{types} ORDER BY {order} {rules}")
+    random, events = Random(order), list[dict[str, Any]]()
+    for number in range(60):
+        time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+        event = {"type": random.choice("AB"), "k": number % 3, "y": number % 5 / 2, "at": time}
+        if number % 7 == 3:
+            event |= random.choice(({"at": None}, {"y": None} if "y" in order else {"at": None}))
+        elif number % 11 == 5 and "y" in order:
+            event["y"] = float("nan")
+        events.append(event)
+    if kind == "slices":
+        monkeypatch.setattr(batch_job, "SMALL_ROWS", 1)
+    kinds = {"type": pa.string(), "k": pa.int32(), "y": pa.float64(), "at": pa.timestamp("us", tz="UTC")}
+    frame = spark.createDataFrame(table := pa.Table.from_pylist(events, pa.schema(kinds.items())))
+    if kind == "one file":
+        pq.write_table(table, tmp_path / "events.parquet")
+        frame = spark.read.parquet(str(tmp_path / "events.parquet"))
+    found = fl.match(plan, frame, on_bad="skip").toArrow()
+    reports: list[EventVerdicts] = []
+    held = f"{types} ORDER BY {'at, y' if 'y' in order else 'at'} DELAY 1 DAY {rules}"
+    files = fairlead.Run(fairlead.compile(held), rejects=True, late=reports.append)
+    for columns in read_events(events, plan.catalogue):
+        files.feed(columns)
+    wanted = [each for each in events if each["at"] is not None and ("y" not in order or (each["y"] or 0) == each["y"])]
+    assert delivered(found) == embedded(plan, wanted) != []
+    rejected = [row for row in found.to_pylist() if row["verdict"] == "rejected"]
+    assert len(rejected) == len(events) - len(wanted) == sum(map(len, reports)) == files.verdicts[EventVerdict.REJECTED]
+    assert Counter(row["reason"].rpartition(" ")[2] for row in rejected) == Counter(
+        each.columns.types[code] for each in reports for code in each.columns.codes
+    )
+    with pytest.raises(DataError, match=r"D019 .* rows have no value in the order column"):
+        fl.match(plan, frame)
 
 
 def test_empty_frames_give_nothing(spark: SparkSession) -> None:

@@ -7,7 +7,11 @@ import os
 import re
 import signal
 import subprocess
+from collections import Counter
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +21,7 @@ from click.testing import Result
 from pyspark.sql import SparkSession
 
 import fairlead as embedded
+from fairlead.errors import FairleadWarning
 from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
 from tests.waiting import wait_until
 
@@ -26,7 +31,7 @@ TWO_DAYS = [
     *RALLY,
     *({**each, "at": each["at"].replace("01-31", "02-02")} for each in RALLY),
 ]
-ID = "51d376ed097e92631f45659d49b4a617"
+ID = "00ab41b30b8777bb479596db377ab5f4"
 """Of the relation at 0, 1, 3, 4 in the order of `at`, as every runtime computes it."""
 
 
@@ -162,6 +167,57 @@ def test_options_of_streams_need_a_stream_and_what_is_missing_is_told(tmp_path: 
     assert run(rules, tmp_path / "event.jsonl", tmp_path / "out", "--order-by", "at").stderr.startswith("D013 ")
     assert run(rules, events, tmp_path / "out", "--order-by", "at", "--master", "local[7]").stderr.startswith("A401 ")
     assert run(rules, events, tmp_path / "out", "--order-by", "when").stderr.startswith("D0")
+
+
+@pytest.mark.parametrize(
+    ("order", "stored", "form"),
+    [
+        ("ORDER BY at AHEAD 1 HOUR", True, "jsonl"),
+        ("ORDER BY at DESC, y", False, "parquet"),
+        ("ORDER BY TIME, y DELAY 1 DAY AHEAD 1 HOUR LATE REVISE WITHIN 1 DAY", True, "parquet"),
+        ("ORDER BY at AHEAD 1 HOUR", False, "parquet"),
+    ],
+)
+def test_a_backtest_leaves_out_what_is_ahead_and_counts_the_rest_by_its_day(
+    order: str, stored: bool, form: str, tmp_path: Path
+) -> None:
+    """Rows that are ahead, without a key, or of no type stand between the others, on every day: the days of relations are those
+    of the embedded runtime, which is given the others only."""
+    text = f"TYPE A (k INT, y DOUBLE, at TIMESTAMP) TIME at {order} SUBSCRIPTION S MATCH A a[2] PER k DISPOSAL PREFIX INFIX"
+    random, start = Random(order + form), datetime(2026, 1, 1, tzinfo=UTC)
+    events: list[dict[str, Any]] = []
+    fine = []
+    for number in range(120):
+        at = start + timedelta(hours=number)
+        event: dict[str, Any] = {"type": "A", "k": number % 3, "y": float(number % 5), "at": at, "_stored": at}
+        if random.random() < 0.2:
+            event["_stored"] = at - timedelta(minutes=random.choice((61, 600)))
+        elif random.random() < 0.1:
+            event["_stored"] = None if form == "parquet" else at
+        elif random.random() < 0.1 and form == "parquet":
+            event |= random.choice(({"at": None}, {"y": float("nan")}, {"type": "None"}))
+        keyless = event["at"] is None or ("y" in order and event["y"] != event["y"])
+        is_ahead = stored and not keyless and event["_stored"] is not None and event["_stored"] + timedelta(hours=1) < at
+        if event["type"] == "A" and not keyless and not is_ahead:
+            fine.append({name: value for name, value in event.items() if name != "_stored" or value is not None})
+        events.append(event if stored else {name: value for name, value in event.items() if name != "_stored"})
+    (tmp_path / "rules.fl").write_text(text)
+    path = tmp_path / f"events.{form}"
+    if form == "jsonl":
+        write_lines(path, [each | {name: each[name].isoformat() for name in ("at", "_stored")} for each in events])
+    else:
+        time, rest = pa.timestamp("us", "UTC"), [("type", pa.string()), ("k", pa.int32()), ("y", pa.float64())]
+        times = [("at", time), ("_stored", time)] if stored else [("at", time)]
+        pq.write_table(pa.Table.from_pylist(events, pa.schema([*rest, *times])), path)
+    with pytest.warns(FairleadWarning, match="W102") if "AHEAD" in order and not stored else nullcontext():
+        found = done(fairlead("backtest", tmp_path / "rules.fl", "--events", path, "--on-bad", "skip", "--json"))
+    plan = embedded.compile(text.replace(" AHEAD 1 HOUR", ""))
+    wanted = Counter(str(each.events[-1]["at"].date()) for each in embedded.match(plan, fine))
+    assert {day: count for day, count in found["relations"]["S"]["days"].items() if count} == wanted
+    assert len(wanted) > 3
+    ahead = len(events) - len(fine) - found["rejected"]
+    assert found.get("ahead", 0) == ahead
+    assert bool(ahead) == stored
 
 
 def test_a_backtest_counts_by_day_with_bars(tmp_path: Path, rules: Path) -> None:

@@ -12,12 +12,16 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import fairlead
 import fairlead.spark as fl
+from fairlead.runtime.event_time import frontier_groups
+from tests.runtime.event_time import sequences
 from tests.runtime.spark.job.in_process import delivered, shown
+from tests.runtime.spark.stream.test_revisions import FollowedGroup
 
 pytestmark = pytest.mark.spark
 
@@ -98,9 +102,14 @@ def test_streams_give_what_sorting_gives_and_tell_what_is_late(spark: Any, tmp_p
     named = [
         {k: v for k, v in each.items() if k not in "pn"} | {"_source": each["p"], "_sequence": each["n"]} for each in records
     ]
-    wanted = fairlead.match(plan, named, until="2026-01-01T00:09:59.999999Z")
-    assert [row["verdict"] for row in got.to_pylist() if row["verdict"] != "in order"] == ["late"]
-    assert delivered(got) == shown(plan, wanted.batches)
+    told = [(row["verdict"], tuple(row["subscriptions"])) for row in got.to_pylist() if row["verdict"] != "in order"]
+    assert sorted(told) == [("late", ("Pairs", "Alone")), ("late", ("Rise",))]
+    for each in frontier_groups(plan):  # each has its own order
+        mine = got.filter(pc.is_in(pc.field("subscription"), pa.array(each.names)))
+        read = [record for record in named if record["type"] in each.types]
+        wanted = fairlead.match(each.plan, read, until="2026-01-01T00:09:59.999999Z")
+        assert delivered(mine) == shown(plan, wanted.batches)
+        assert len(mine) > 20
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -162,7 +171,10 @@ def test_late_rows_revise_a_stream_and_its_table_folds_to_what_sorting_gives(spa
         assert query.lastProgress["batchId"] == 2 * run + 1
     table = spark.read.parquet(out)
     verdicts = Counter(row["verdict"] for row in table.collect())
-    assert {name: verdicts[name] for name in ("late", "repeated", "ahead")} == {"late": 1, "repeated": 1, "ahead": 1}
+    told = [(row["verdict"], tuple(row["subscriptions"])) for row in table.where("subscriptions IS NOT NULL").collect()]
+    first, second = ("Pairs", "Alone"), ("Rise",)
+    assert again["type"] == ahead["type"] == "B"
+    assert sorted(told) == [("ahead", first), ("late", first), ("late", second), ("repeated", first)]
     assert verdicts["added"] > 5
     assert verdicts["retracted"] > 5
     counted = fl.Metrics(plan)
@@ -181,9 +193,51 @@ def test_late_rows_revise_a_stream_and_its_table_folds_to_what_sorting_gives(spa
     assert held.columns == [name for name in table.columns if name != "revision"]
     names = fl.register(table, plan, prefix="late_")
     assert spark.table(names["ahead"]).collect()[0]["event"]["k"] == 1
+    assert sorted(tuple(row["subscriptions"]) for row in spark.table(names["late"]).collect()) == [first, second]
     assert spark.table(names["Rise"]).where("verdict = 'retracted' AND revision IS NULL").count() == 0
     with pytest.raises(fairlead.UsageError, match="A232"):
         fl.current(found)
+
+
+@pytest.mark.slow
+def test_a_source_that_is_silent_holds_each_subscription_back_by_the_types_that_it_reads(spark: Any, tmp_path: Path) -> None:
+    """PER SOURCE IDLE and LATE REVISE, over files: after every micro-batch, verdicts, revisions and relations are those of the
+    definition, by frontier."""
+    rules = (
+        "SUBSCRIPTION S MATCH A a THEN B b PER k SUBSCRIPTION T MATCH B b WITHOUT C c WITHIN 2 SECONDS OF b PER k "
+        "SUBSCRIPTION U MATCH C c[2] SUBSCRIPTION V MATCH B b[2] AND A a"
+    )
+    order = "ORDER BY at DELAY 1 SECOND PER SOURCE IDLE 4 SECONDS LATE REVISE WITHIN 3 SECONDS "
+    plan = fairlead.compile(sequences.TYPES + order + rules)
+    records = sequences.sequence(Random(5), 150, late=0.4)
+    for each in records[40:90]:
+        each |= {"_source": "p"} if each.get("_source") == "q" else {}
+    folder = tmp_path / "in"
+    folder.mkdir()
+    nothing = dict.fromkeys(("k", "x", "_source", "_sequence"))
+    records += [{"type": "Heartbeat", "at": sequences.at(1000), "_source": source} for source in ("p", "q", None)]
+    parts = [records[low : low + 30] for low in range(0, len(records), 30)]
+    for number, part in enumerate(parts):
+        stored(folder, number, [nothing | each for each in part])
+    schema = "k int, x bigint, _source string, _sequence bigint, type string, at timestamp"
+    reading = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    batches: list[list[dict[str, Any]]] = []
+    query = fl.match(plan, reading, buckets=2).writeStream.foreachBatch(
+        lambda frame, _: batches.append([row.asDict() for row in frame.collect()])
+    )
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    with fl.coded_errors():
+        assert query.awaitTermination(300)
+    groups = [FollowedGroup(each, sourced=True) for each in frontier_groups(plan)]
+    assert [each.group.names for each in groups] == [("S", "V"), ("T",), ("U",)]
+    for part, rows in zip(parts, batches, strict=True):
+        for each in groups:
+            each.judge(part, None)
+            each.check(rows)
+    assert [+each.found for each in groups] == [+each.verdicts for each in groups]
+    assert all(each.found["late"] for each in groups)
+    assert len({each.found["late"] for each in groups}) == len(groups)
+    assert {row["verdict"] for rows in batches for row in rows} >= {"in order", "added", "retracted", "late", "repeated"}
 
 
 def test_rows_ahead_of_their_storage_are_not_matched_in_batch(spark: Any, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from fairlead.testing.live.verdict import checks
 from fairlead.testing.live.verdict.comparison import PLANS
 from fairlead.testing.live.verdict.deliveries import DeliveredNumbers, given
 from fairlead.testing.live.verdict.log_copy import Copy, copied
+from fairlead.testing.live.verdict.publication import publications
 from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
 from fairlead.transport.log.protocol import Stored
 
@@ -132,6 +133,25 @@ def test_a_lost_a_doubled_and_a_changed_block_are_found(copy: Copy) -> None:
     another = [each | {"time": BEGUN_AT.isoformat()} if each.get("sent") == 5 else each for each in RECORDS["left"]]
     found = checks.stored(copy, CATALOGUE, RECORDS | {"left": another})
     assert found == [f"event 5 of {name} from left has a time with which it was not sent" for name in NAMES]
+
+
+def test_a_confirmed_event_that_was_lost_and_sent_again_is_found(copy: Copy) -> None:
+    """The last event of C is confirmed; then the log loses it, and a restarted publisher sends it again, which the log has."""
+    assert publications(copy, CATALOGUE, RECORDS) == []
+    before = (moment("left", "C", EVENTS - 1) - timedelta(seconds=9)).isoformat()
+    first = [{"begun": "left"}] + [
+        each | {"time": before} if each.get("sent") == EVENTS - 1 and each["type"] == "C" else each for each in RECORDS["left"]
+    ]
+    again = [
+        each for each in RECORDS["left"] if each["type"] == "C" and EVENTS - 1 in (each.get("sent"), each.get("published"))
+    ]
+    confirmed = [*first, {"begun": "left"}, *again, {"stored": EVENTS, "type": "C"}]
+    assert checks.stored(copy, CATALOGUE, RECORDS | {"left": confirmed}) == []
+    (problem,) = publications(copy, CATALOGUE, RECORDS | {"left": confirmed})
+    assert "left/C 11 of" in problem
+    assert "was confirmed, and the log does not have it" in problem
+    unconfirmed = [each for each in first if "stored" not in each] + confirmed[len(first) :]
+    assert publications(copy, CATALOGUE, RECORDS | {"left": unconfirmed}) == []
 
 
 def test_an_order_of_types_that_is_not_that_of_publishing_is_found(copy: Copy) -> None:

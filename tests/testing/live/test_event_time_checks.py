@@ -152,7 +152,7 @@ def test_rounds_of_batches_instead_of_blocks_are_found(
 ) -> None:
     """A subscriber that reads many blocks at once would revise them together: the same in the end, and another sequence."""
     whole, bits = EventTimeMatcher.__init__, event_time.INDEX_BITS + 5
-    monkeypatch.setattr(EventTimeMatcher, "__init__", lambda self, plan, _: whole(self, plan, bits))
+    monkeypatch.setattr(EventTimeMatcher, "__init__", lambda self, plan, _, **more: whole(self, plan, bits, **more))
     step = EventTimeMatcher.step
     monkeypatch.setattr(EventTimeMatcher, "step", lambda self, columns, stored, closed: step(self, columns, stored))
     lines = lines_of(due_with(copy, GROUPS["Next"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -233,11 +234,24 @@ def test_tables_compare_revisions_and_objects_may_be_large(kind: str) -> None:
             second = await log.put("T", "k", b"2", first)
             with pytest.raises(Conflict):
                 await log.put("T", "k", b"3", first)
-            assert await log.get("T", "k") == (b"2", second)
+            found = await log.get("T", "k")
+            assert found is not None
+            assert (found.value, found.revision, found.after) == (b"2", second, first)
+            assert await log.revision_of("T", "k") == second
             await log.put("T", "a", b"")
             assert await log.keys("T") == ["a", "k"]
             await log.remove("T", "k")
             assert await log.get("T", "k") is None
+            removal = await log.revision_of("T", "k")
+            assert removal > second
+            with pytest.raises(Conflict):
+                await log.put("T", "k", b"4", second)
+            await log.put("T", "k", b"4", removal)
+            created = await log.get("T", "k")
+            assert created is not None
+            assert created.after == removal
+            assert created.time >= found.time
+            await log.remove("T", "k")
             await log.put("T", "k", b"4", 0)
             large = os.urandom(3_000_000)
             assert await log.get_object("O", "none") is None
@@ -350,3 +364,24 @@ def test_what_is_not_a_block_is_refused() -> None:
 def test_types_without_attributes_have_blocks_too() -> None:
     batch = pa.RecordBatch.from_struct_array(pa.array([{}] * 3, type=pa.struct([])))
     assert decode(Block("A", "s", 0, 0, 3, "", packed(batch)), EventType("A", ())).num_rows == 3
+
+
+@pytest.mark.server
+def test_an_object_that_has_lost_a_chunk_is_none_at_once() -> None:
+    async def work() -> None:
+        async with a_log("server") as log:
+            value = random.Random(1).randbytes(1_000_000)  # eight chunks
+            await log.put_object("STATES", "one", value)
+            await log.put_object("STATES", "two", value[::-1])
+            assert await log.get_object("STATES", "one") == value
+            js = log._js  # type: ignore[attr-defined]
+            info = await js.stream_info("OBJ_STATES", subjects_filter="$O.STATES.C.>")
+            first = next(iter(info.state.subjects))
+            await js.purge_stream("OBJ_STATES", subject=first, keep=5)
+            found = [await log.get_object("STATES", name) for name in ("one", "two")]
+            assert sorted(found, key=lambda each: each is None) in ([value, None], [value[::-1], None])
+            await js.purge_stream("OBJ_STATES", subject=first)
+            assert [await log.get_object("STATES", name) for name in ("one", "two")].count(None) == 1
+            assert await log.get_object("STATES", "three") is None
+
+    run(work)

@@ -73,7 +73,9 @@ def test_an_answer_from_the_past_is_no_conflict(answers: int) -> None:
         first = await log.put("t", "k", b"one", 0)
         second = await log.put("t", "k", b"two", first)
         third = await log.put("t", "k", b"three", second)
-        assert await log.get("t", "k") == TableEntry(b"three", third)
+        found = await log.get("t", "k")
+        assert found is not None
+        assert (found.value, found.revision, found.after) == (b"three", third, second)
 
     asyncio.run(work())
 

@@ -17,6 +17,7 @@ from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
 from fairlead.transport.log.shared_reader import Sharing, Window
+from tests.marks import sample_size
 from tests.transport.log.logs import run
 from tests.waiting import until
 
@@ -75,7 +76,7 @@ def test_a_stream_is_read_once_for_all_who_read_it() -> None:
     run(work)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sample_size(60), deadline=None)
 @given(data=st.data())
 def test_whoever_comes_when_and_however_slow_gets_every_block_once(data: Any) -> None:
     """Windows of a few blocks, so that readers are left behind, begin anew and find each other again all the time."""

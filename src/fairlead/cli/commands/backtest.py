@@ -92,7 +92,8 @@ def _show(found: Backtest) -> None:
 
     screen = console()
     total = sum(found.counts.values())
-    refused = f", {found.rejected:,} rejected" if found.rejected else ""
+    refused = f", {found.ahead:,} ahead" if found.ahead else ""
+    refused += f", {found.rejected:,} rejected" if found.rejected else ""
     screen.print(f"{counted(found.events, 'event')}{refused}, {counted(total, 'relation')} in {found.seconds:.1f} s")
     screen.print()
     most = max(found.counts.values(), default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from fairlead.deliver.receipt import Comparison, Receipt
 
     Pair = tuple[WrittenDelivery | None, WrittenDelivery | None]
+
+SEVERAL = (
+    "the receipt is of none of the subscriber's subscriptions alone: if it is of a run over several of them, compare the "
+    "relations (`run --out`), which are compared by subscription"
+)
 
 
 @click.command(short_help="Compare two receipts, two outputs of runs or two subscribers.")
@@ -70,8 +75,10 @@ def _subscribers(where: LogAddress, first: str, second: str) -> dict[str, Any]:
     with where.opened() as fl:
         if not Path(first).exists() and not Path(second).exists():
             return _told(fl.compare(first, second))
-        known, path = (fl.receipts(second), first) if Path(first).exists() else (fl.receipts(first), second)
-    return _told(_with_file(path, list(known.values()), path == first))
+        path, name = (first, second) if Path(first).exists() else (second, first)
+        names = fl.group_names(name)
+        known = {names.get(key, key): each for key, each in fl.receipts(name).items()}
+    return _told(_with_file(path, known, path == first))
 
 
 def _receipts(first: str, second: str) -> dict[str, Any]:
@@ -79,29 +86,39 @@ def _receipts(first: str, second: str) -> dict[str, Any]:
     from fairlead.cli.files.deliveries import is_receipt, read_receipt
 
     path = second if is_receipt(first) else first
-    return _told(_with_file(path, [read_receipt(first if is_receipt(first) else second)], path == first))
+    return _told(_with_file(path, {"": read_receipt(first if is_receipt(first) else second)}, path == first))
 
 
 def _told(found: Comparison) -> dict[str, Any]:
     return found.to_json() | {"first": None}
 
 
-def _with_file(path: str, known: Sequence[Receipt], file_first: bool) -> Comparison:
-    """Compares a receipt or an output with the receipt of its subscription. An output does not say where it begins: with the
-    first relation of the lineage, where the other joined, or at a place that its relations tell."""
-    from fairlead.cli.files.deliveries import is_receipt, read_receipt, read_words
+def _with_file(path: str, known: Mapping[str, Receipt], file_first: bool) -> Comparison:
+    """Compares a receipt or an output with receipts, by subscription. An output does not say where it begins: with the first
+    relation of the lineage, where the other joined, or at a place that its relations tell."""
+    from fairlead.cli.files.deliveries import is_receipt, read_receipt, words_by_subscription
     from fairlead.deliver.alignment import receipts_in
-    from fairlead.deliver.receipt import OUTCOMES
+    from fairlead.deliver.receipt import OUTCOMES, Comparison, combined
     from fairlead.deliver.receipt import compare as compared
 
+    def best(files: Sequence[Receipt], each: Receipt) -> Comparison:
+        found = [compared(file, each) if file_first else compared(each, file) for file in files]
+        return max(found, key=lambda one: (OUTCOMES.index(one.outcome), one.agreed))
+
+    receipts = list(known.values())
     if is_receipt(path):
         file = read_receipt(path)
-        pairs = [(file, next((each for each in known if each.plan == file.plan), known[0]))]
-    else:
-        words = read_words(path)
-        pairs = [(file, each) for each in known for file in receipts_in(each, words)]
-    found = [compared(file, each) if file_first else compared(each, file) for file, each in pairs]
-    return max(found, key=lambda each: (OUTCOMES.index(each.outcome), each.agreed))
+        same = [each for each in receipts if each.plan == file.plan]
+        if not same and len(receipts) > 1:
+            return Comparison(False, SEVERAL, related=False)
+        return best([file], (same or receipts)[0])
+    whole, words = words_by_subscription(path)
+    if len(known) == 1 and (len(words) < 2 or not known.keys() & words.keys()):
+        return best(receipts_in(receipts[0], whole), receipts[0])
+    mine = {name: each for name, each in known.items() if name in words or each.delivered}
+    if not mine.keys() & words.keys():
+        return combined({})
+    return combined({name: best(receipts_in(each, words.get(name, whole[:0])), each) for name, each in mine.items()})
 
 
 def _outputs(first: str, second: str) -> dict[str, Any]:
@@ -121,7 +138,7 @@ def _compared(first: str, second: str, skipped: tuple[int, int]) -> dict[str, An
     left, right = (islice(read_deliveries(each), skip, None) for each, skip in zip((first, second), skipped, strict=True))
     agreed = 0
     for one, other in zip_longest(left, right):
-        if one == other:
+        if one is not None and other is not None and one.compared == other.compared:
             agreed += 1
             continue
         return _apart(agreed, (one, other), skipped, sum(1 for _ in chain(left, right)))

@@ -20,6 +20,11 @@ import click
     "--origin", "origins", metavar="URL", multiple=True, help="Allow requests from web pages of this origin; can be repeated."
 )
 @click.option("--body-max", default=8_000_000, show_default=True, help="The largest body of a request, in bytes.")
+@click.option("--policy", metavar="FILE", help="Users, the hashes of their tokens, and what each may do (docs/rights.md).")
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="A host name of this gateway; can be repeated.")
+@click.option("--rate", type=float, metavar="NUMBER", help="Requests per second of each caller. [default: any number]")
+@click.option("--certificate", metavar="FILE", help="The certificate, for TLS; a PEM file.")
+@click.option("--key", metavar="FILE", help="Its key.")
 def gateway(
     url: str | None,
     data: str | None,
@@ -29,17 +34,24 @@ def gateway(
     prefix: str | None,
     origins: tuple[str, ...],
     body_max: int,
+    policy: str | None,
+    hosts: tuple[str, ...],
+    rate: float | None,
+    certificate: str | None,
+    key: str | None,
 ) -> None:
     """Serve publish and subscribe over HTTP, server-sent events and WebSockets. See docs/gateway.md, and /openapi.json of
-    the running gateway. If FAIRLEAD_GATEWAY_TOKEN is set in the environment, requests need that bearer token.
+    the running gateway. If FAIRLEAD_GATEWAY_TOKEN is set in the environment, requests need that bearer token, or that of
+    a user of the policy.
 
     \b
     Examples:
       fairlead gateway --data market --port 8080
-      fairlead gateway --url nats://log.example:4222 --host 0.0.0.0 --port 8080
+      fairlead gateway --url nats://log.example:4222 --host 0.0.0.0 --port 8080 --policy policy.yaml
     """
     import asyncio
 
+    from fairlead.cli.live.options import read_policy
     from fairlead.errors import UnsupportedError
 
     try:
@@ -50,7 +62,23 @@ def gateway(
             raise
         raise UnsupportedError("U130", "the HTTP server is not installed", "pip install 'fairlead[gateway,live]'") from None
     token = token_of_environment()
-    if token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        click.echo("no FAIRLEAD_GATEWAY_TOKEN is set: all clients of this address can publish and subscribe", err=True)
-    settings = Settings(host, port, token, source, prefix, origins, body_max)
+    users = None if policy is None else read_policy(policy)
+    if token is None and users is None and host not in ("127.0.0.1", "::1", "localhost"):
+        click.echo(
+            "no FAIRLEAD_GATEWAY_TOKEN and no --policy is set: all clients of this address can publish and subscribe", err=True
+        )
+    settings = Settings(
+        host,
+        port,
+        token,
+        source,
+        prefix,
+        origins,
+        body_max,
+        policy=users,
+        hosts=hosts,
+        rate=rate,
+        certificate=certificate,
+        key=key,
+    )
     asyncio.run(serve(url, settings, data, lambda address: click.echo(f"gateway at {address}")))

@@ -133,7 +133,7 @@ def run(
       fairlead run either.fl --events exported.parquet --position position --stream stream
 
     Prints the number of relations of each subscription, the first relations, what the order guarantees, and a receipt:
-    two runs with the same receipt delivered the same relations in the same order.
+    two runs with the same receipt delivered the same relations in the same order. With --out, this goes to standard error.
 
     Files appear whole or not at all: if there is a bad record, none is written. If relations go to standard output or a
     pipe, the input is read twice, first to validate every record before the first relation is written. `--on-bad skip`
@@ -155,14 +155,15 @@ def run(
         subscriptions, stream_field, state, order_by, late,
     )  # fmt: skip
     summary = perform(job)
+    is_taken = "-" in (out, rejects)
     if as_json:
         from fairlead.cli.options import print_json
 
-        print_json(summary.to_json(), err=out == "-")
+        print_json(summary.to_json(), err=is_taken)
     elif not quiet:
         from fairlead.cli.display.screen import console
 
-        summary.show(console(err=out == "-"))
+        summary.show(console(err=out is not None or is_taken))
 
 
 def perform(job: RunArguments) -> Summary:
@@ -208,15 +209,20 @@ def perform(job: RunArguments) -> Summary:
         Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress,
     ):
         resumed = resumed_from(job.state)
-        running = Run(plan, event_by_event=job.event_by_event, parts=parts, resumed=resumed, keep=job.state is not None)
+        running = Run(
+            plan,
+            event_by_event=job.event_by_event,
+            parts=parts,
+            resumed=resumed,
+            keep=job.state is not None,
+            rejects=job.on_bad == "skip",
+        )
         with undisturbed():  # 2
             state = outputs.enter_context(SmallOutput(job.state))
             receipt = outputs.enter_context(SmallOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             late = outputs.enter_context(LateWriter(job.late, plan.catalogue)) if job.late else None
             running.late = late
-            if running.buffer is not None:
-                running.buffer.rejects = job.on_bad == "skip"
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
             for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):
@@ -298,7 +304,7 @@ def _batches(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
         )
         return
-    if running.buffer is None and (plan.order is not None or job.order_by):
+    if running.matcher is None and (plan.order is not None or job.order_by):
         unordered = read_files(
             files,
             plan.catalogue,
@@ -312,7 +318,7 @@ def _batches(
             yield 0, in_total_order(given, order_of(plan, job.order_by), plan.catalogue)
         return
     sequences = LastSequences.load(running.sequences.dump()) if check else running.sequences
-    if running.buffer is not None:
+    if running.matcher is not None:
         sequences = AllFresh()  # a source may have numbered events in another order
     read = read_files(
         files,
@@ -328,8 +334,8 @@ def _batches(
     )
     with closing(read):
         for columns in read:
-            if check and running.buffer is not None:
-                arrivals_of(columns, running.buffer.order, plan.catalogue)
+            if check and running.matcher is not None:
+                arrivals_of(columns, running.matcher.order, plan.catalogue)
             yield 0, columns
 
 

@@ -291,7 +291,7 @@ def following(now: Snapshot) -> Any:
 def _show(done: Done, asked: SparkRunArguments) -> None:
     from fairlead.cli.display.screen import console, counted, table
 
-    screen = console()
+    screen = console(err=True)
     rate = f", {done.events / done.seconds:,.0f}/s" if done.seconds else ""
     apart = "".join(
         f", {number:,} {name}" for name in ("late", "ahead", "rejected", "repeated") if (number := getattr(done, name))

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from fairlead.model.events.columns import Columns
     from fairlead.model.events.event import Event
     from fairlead.model.events.types import Catalogue
+    from fairlead.model.events.verdict import EventVerdict
     from fairlead.model.plans.plan import Plan
+    from fairlead.runtime.event_time import FrontierGroup
     from fairlead.runtime.why import BranchFinding
 
 VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", "noted": "cyan", "not read": "dim"}
@@ -67,7 +69,8 @@ def why(
     matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
     partner. Positions count from 0 over all records of all files, in their order or that of --order-by, unless
     --position names the field with the positions. With ORDER BY … DELAY, positions are those of the sorted events
-    without the ones that are late or ahead, which are counted.
+    without the ones that are late or ahead, which are counted. An event that takes part in some subscriptions only has a
+    position; for the others, its verdict is late or ahead.
 
     With --relation, the files are read in the order of arrival: prints when the relation was delivered, and which late
     events took it back or added it (LATE REVISE).
@@ -75,8 +78,9 @@ def why(
     from fairlead.cli.files.rule_files import load_plan
     from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
-    from fairlead.runtime.event_time import taking_part
-    from fairlead.runtime.sorting import AllFresh, in_total_order, order_of, ordered_plan
+    from fairlead.runtime.event_time import frontier_groups, taking_part
+    from fairlead.runtime.event_time.history import why_in_event_time
+    from fairlead.runtime.sorting import AllFresh, in_total_order, order_of, ordered_plan, with_arrivals
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
 
@@ -95,12 +99,15 @@ def why(
     read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field, last_sequences=sequences)
     apart: Counter[str] = Counter()
     if order is not None and plan.order is not None:
-        told = taking_part(read, order, plan.catalogue, lambda each: apart.update(verdict.value for verdict in each.verdicts))
-        ordered: Iterable[Columns] = [in_total_order(told, order, plan.catalogue)]
+        groups: dict[FrontierGroup, dict[int, EventVerdict]] = {each: {} for each in frontier_groups(plan)}
+        told = taking_part(read, plan, lambda each: apart.update(verdict.value for verdict in each.verdicts), groups)
+        sequence, by = with_arrivals(told, order, plan.catalogue)
+        batches = _noting([sequence], position, plan.catalogue, seen)
+        findings = why_in_event_time(plan, batches, groups, by, position, until_microseconds(until))
     else:
         ordered = [in_total_order(read, order, plan.catalogue)] if order else read
-    batches = _noting(ordered, position, plan.catalogue, seen)
-    findings = explained(plan, batches, position, until_microseconds(until))
+        batches = _noting(ordered, position, plan.catalogue, seen)
+        findings = explained(plan, batches, position, until_microseconds(until))
     chosen = [each for each in findings if subscription in (None, each.subscription)]
     if as_json:
         shown = seen[0].to_json() if seen else None

@@ -54,7 +54,7 @@ class Summary:
 
     @classmethod
     def of(cls, job: RunArguments, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
-        waiting = tuple(run.engine.waiting())
+        waiting = tuple(run.waiting())
         receipts = {name: book.receipt() for name, book in run.books.items()}
         return cls(
             job,
@@ -69,7 +69,7 @@ class Summary:
             seconds,
             run.change,
             receipts,
-            None if run.buffer is None else run.buffer.late,
+            None if run.matcher is None else run.matcher.late,
             run.verdicts,
             None if plan.order is None or plan.order.revise_us is None else run.revisions,
             run.unstored,

@@ -31,7 +31,9 @@ HEAD_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class WrittenDelivery:
-    """A written relation, the same for both formats."""
+    """A written relation, the same for both formats. Two are the same delivery if subscription, id, sign and contents are the
+    same. Positions are not compared: without ORDER BY the id is made of them, and with it they are no part of the identity
+    (live, every subscription counts its own events)."""
 
     subscription: str
     id: str
@@ -41,6 +43,10 @@ class WrittenDelivery:
     events: Any
     emitted: Any
     sign: int = PLUS
+
+    @property
+    def compared(self) -> tuple[Any, ...]:
+        return self.subscription, self.id, self.sign, self.branch, self.events, self.emitted
 
     def shown(self) -> str:
         back = "" if self.sign == PLUS else "taken back: "
@@ -78,15 +84,23 @@ def read_receipt(path: str) -> Receipt:
 
 def read_words(path: str) -> Words:
     """The words of all deliveries of an output (model/relations/identity.py): 16 bytes each."""
+    return words_by_subscription(path)[0]
+
+
+def words_by_subscription(path: str) -> tuple[Words, dict[str, Words]]:
+    """The words of all deliveries of an output, and those of each subscription."""
     import numpy as np
 
     from fairlead.model.relations.identity import from_hex, signed
 
-    deliveries, parts = read_deliveries(path), [np.empty((0, 2), dtype=np.uint64)]
+    deliveries, parts, names = read_deliveries(path), [np.empty((0, 2), dtype=np.uint64)], dict[str, int]()
+    owners = [np.zeros(0, dtype=np.int64)]
     while some := list(islice(deliveries, ROWS)):
         signs = np.array([each.sign for each in some], dtype=np.int8)
         parts.append(signed(from_hex([each.id for each in some]), signs))
-    return np.concatenate(parts)
+        owners.append(np.array([names.setdefault(each.subscription, len(names)) for each in some], dtype=np.int64))
+    whole, owner = np.concatenate(parts), np.concatenate(owners)
+    return whole, {name: whole[owner == number] for name, number in names.items()}
 
 
 def read_deliveries(path: str) -> Iterator[WrittenDelivery]:

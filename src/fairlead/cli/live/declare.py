@@ -25,18 +25,24 @@ def declare(types: str, where: LogAddress, as_json: bool) -> None:
       fairlead declare market.fl --url nats://127.0.0.1:4222
       echo 'TYPE Login (user STRING)' | fairlead declare -
 
+    `TOPIC name KEEP 30 DAYS` sets how much of a topic `fairlead retain` keeps; the last declaration counts.
+
     Declaring the same type again changes nothing. You can add attributes at the end; they are null in earlier events. Any
     other change is refused (A243), because it would change the meaning of stored events.
     """
-    from fairlead.cli.files.rule_files import read_rules
+    from fairlead.cli.files.rule_files import naming, read_rules
+    from fairlead.runtime.live.core.declarations import compile_names
 
     text = read_rules(types)
+    with naming(types):
+        kept = {name: str(each) for name, each in compile_names(text).kept.items()}
     with where.opened() as fl:
         names = declare_types(fl, text, types)
     if as_json:
-        print_json({"types": names})
+        print_json({"types": names, "keep": kept} if kept else {"types": names})
     else:
-        click.echo(f"declared: {', '.join(names)}" if names else "nothing to declare")
+        said = [*names, *(f"{name} KEEP {each}" for name, each in sorted(kept.items()))]
+        click.echo(f"declared: {', '.join(said)}" if said else "nothing to declare")
 
 
 def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
@@ -47,7 +53,7 @@ def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
     from fairlead.runtime.live.core.declarations import compile_names, declarations
 
     with naming(path):
-        if compile_names(text).subscriptions:
-            known = compile(text, shown_name(path)).catalogue
-            text = declarations(known)
+        names = compile_names(text)
+        if names.subscriptions:
+            text = declarations(compile(text, shown_name(path)).catalogue, names.kept)
         return fl.declare(text)

@@ -41,4 +41,4 @@ def export(rules: str, out: str, subscription: str | None, where: LogAddress, as
     if as_json:
         print_json(asdict(done) | {"out": out})
         return
-    click.echo(f"{counted(done.events, 'event')} of {', '.join(done.types)} in {out}")
+    click.echo(f"{counted(done.events, 'event')} of {', '.join(done.types)} in {out}", err=True)

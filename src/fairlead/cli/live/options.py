@@ -16,6 +16,7 @@ from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fairlead.runtime.live.sync_client import SyncClient
+    from fairlead.runtime.rights.policy import Policy
 
 URL_VARIABLE = "FAIRLEAD_URL"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -27,6 +28,7 @@ CREDENTIALS = {
     "ca": ("FILE", "The certificate authority of the server (TLS, PEM)."),
     "certificate": ("FILE", "The client certificate (PEM)."),
     "key": ("FILE", "The key of the client certificate (PEM)."),
+    "signing_keys": ("FILE", "The keys that sign the tables of the log, one per line (docs/rights.md)."),
 }
 
 
@@ -55,6 +57,20 @@ class LogAddress:
             yield fl
 
 
+def read_policy(path: str) -> Policy:
+    """Raises UsageError."""
+    from pathlib import Path
+
+    from fairlead.errors import UsageError
+    from fairlead.runtime.rights.policy import policy_of
+
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("A423", f"the policy is not readable: {error}", "pass the path of a YAML file", path) from None
+    return policy_of(text, path)
+
+
 def log_options(command: Command) -> Command:
     """`--url` and the credentials, passed to the command as one `where`."""
 
@@ -64,7 +80,8 @@ def log_options(command: Command) -> Command:
         return command(*args, where=LogAddress(url, credentials), **options)
 
     for name, (metavar, told) in reversed(CREDENTIALS.items()):
-        called = click.option(f"--{name}", metavar=metavar, help=f"{told} [env: FAIRLEAD_{name.upper()}]")(called)
+        option = f"--{name.replace('_', '-')}"
+        called = click.option(option, metavar=metavar, help=f"{told} [env: FAIRLEAD_{name.upper()}]")(called)
     found: Command = click.option(
         "--url",
         metavar="URL",

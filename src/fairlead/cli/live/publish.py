@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,18 @@ import click
 
 from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import allow_nan_option, json_option, print_json
+from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
+    from fairlead.model.events.columns import Columns
     from fairlead.model.events.types import Catalogue
     from fairlead.runtime.live.sync_client import SyncClient
+
+APART_EVENTS_MAX = 1024
+"""Events of a file with several topics that are published together: a quarter of a block, some two milliseconds of storing."""
+
+FIXES = {"S131": "use another --source, or stop the other publisher", "N001": "start the server again"}
+"""By code, if that of the client is about its next call."""
 
 
 @click.command(short_help="Publish the events of files to a log.")
@@ -64,6 +74,7 @@ def publish(
     found = resolve(files)
     began = perf_counter()
     counts: dict[str, int] = {}
+    stored = 0
     with where.opened(source=source) as fl, Progress(bytes_of(found), shown=not quiet, to_stdout=False) as progress:
         known = _catalogue(fl, type_name)
         validate_files(found, known, allow_nan=allow_nan, progress=progress.pass_over("checking"))
@@ -74,10 +85,38 @@ def publish(
             for columns in batches:
                 for name, table in columns.tables.items():
                     counts[name] = counts.get(name, 0) + table.num_rows
-                fl.publish_columns(columns)
+                for piece in _pieces(columns, known):
+                    with _ending(stored, len(piece)):
+                        stored += fl.publish_columns(piece)
                 progress.events(sum(counts.values()))
         told = fl.source
     _show(counts, told, perf_counter() - began, as_json, quiet)
+
+
+@contextmanager
+def _ending(stored: int, piece: int) -> Iterator[None]:
+    """Errors inside end the command: what a client keeps for its next call is not sent any more. They say what the log has."""
+    try:
+        yield
+    except FairleadError as error:
+        if not error.accepted:
+            raise
+        from fairlead.runtime.live.publisher.outbox import KEPT
+
+        problem = error.problem.removesuffix(f"; {KEPT}")
+        has = f"the log has the first {stored:,} events, and some or none of the {piece:,} after them"
+        fix = f"{FIXES.get(error.code, error.fix)}; then publish the events that the log does not have (fairlead export)"
+        raise type(error)(error.code, f"{problem}; {has}", fix, error.place, error.excerpt) from None
+
+
+def _pieces(columns: Columns, known: Catalogue) -> Iterator[Columns]:
+    """The events of a file, as many at a time as may be out of order between topics: topics are stored side by side, so of
+    events that are published together, those of one topic may be stored after all others."""
+    topics = {known[name].topic for name in columns.tables if name in known}
+    step = APART_EVENTS_MAX if len(topics) > 1 else max(1, len(columns))
+    for low in range(0, len(columns), step):
+        piece = columns.part(low, min(low + step, len(columns)))
+        yield replace(piece, tables={name: table for name, table in piece.tables.items() if table.num_rows})
 
 
 def _catalogue(fl: SyncClient, type_name: str | None) -> Catalogue:

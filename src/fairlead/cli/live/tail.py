@@ -47,7 +47,7 @@ class Tailed:
     receipts: Mapping[str, Receipt]
     """By subscription."""
     verdicts: Counter[str]
-    """On events that took no part."""
+    """How many events took no part for some subscription, by the reason."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -71,19 +71,30 @@ class Tailed:
 
 
 class ReportLines:
-    """Shows reports on events that took no part, and counts them. `to_stdout`: as JSON lines among the relations; else as text
-    on the standard error, if they are `shown`."""
+    """Shows reports on events that took no part, and counts the events. `to_stdout`: as JSON lines among the relations; else as
+    text on the standard error, if they are `shown`. `several`: there are several subscriptions, so one event may have a report
+    for each of them."""
 
-    def __init__(self, *, to_stdout: bool, shown: bool) -> None:
+    def __init__(self, *, to_stdout: bool, shown: bool, several: bool = False) -> None:
         self._to_stdout, self._shown = to_stdout, shown
+        self._seen: set[tuple[Any, ...]] | None = set() if several else None
         self.counts: Counter[str] = Counter()
 
     def show(self, report: EventReport) -> None:
-        self.counts[report.verdict.value] += 1
+        self.counts[report.verdict.value] += self._is_first(report)
         if self._to_stdout:
             click.echo(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False))
         elif self._shown:
-            click.echo(printable(str(report)), err=True)
+            of = "" if self._seen is None else f", for {', '.join(report.subscriptions)}"
+            click.echo(printable(f"{report}{of}"), err=True)
+
+    def _is_first(self, report: EventReport) -> bool:
+        """Whether no other subscription has reported the event: a source numbers the events of a topic, and so of a type."""
+        if self._seen is None:
+            return True
+        before = len(self._seen)
+        self._seen.add((report.verdict, report.event.type, report.event.source, report.event.sequence))
+        return len(self._seen) > before
 
 
 @click.command(short_help="Print relations as they complete in a log.")
@@ -145,11 +156,12 @@ def tail(
     start the command again with that name, it resumes after them, however it ended. With --out or --receipt, they are
     acknowledged at the end, when the files are complete; if one cannot be written, nothing is acknowledged. `--start snapshot`
     starts from the newest snapshot of subscribers with the same rules, and delivers what they deliver from there on. The
-    summary, with the receipt of each subscription, goes to standard error, or with --out to standard output. Stop the command
-    with Ctrl-C; FILE then has all relations up to that point.
+    summary, with the receipt of each subscription, goes to standard error; with --json it is JSON, and goes to standard output
+    if the relations do not. Stop the command with Ctrl-C; FILE then has all relations up to that point.
 
-    If the rules have ORDER BY, events that take no part (late, ahead, …) are reported on standard error, one line each; with
-    --json and without --out as JSON lines with a `verdict`, between the relations. With LATE REVISE, every relation has a
+    If the rules have ORDER BY, events that take no part (late, ahead, …) are reported on standard error, one line each, or one
+    for each subscription if there are several; with --json and without --out as JSON lines with a `verdict`, between
+    the relations. The summary counts events. With LATE REVISE, every relation has a
     `sign`: 1, or -1 if a relation that was delivered before is taken back. With --early, relations are printed a first time,
     marked `early`, before the DELAY has passed, and taken back if other events change them. They are not in receipts.
     """
@@ -177,13 +189,13 @@ def tail(
         for warning in (each for each in sub.plan.warnings if each.code == "W017" and not quiet):
             click.echo(f"warning: {warning}", err=True)
         _require_one(sub, receipt)
-        reports = ReportLines(to_stdout=as_json and out == "-", shown=not quiet)
+        reports = ReportLines(to_stdout=as_json and out == "-", shown=not quiet, several=len(sub.receipts) > 1)
         chunks = _chunks(sub, count, None if follow else sub.ends(), signals, reports)
         done = _tailed(sub, name, _told(chunks, tell), out, receipt, reports)
     if as_json:
         print_json(done.to_json(), err=out == "-")
     elif not quiet:
-        _show(done, err=out == "-")
+        _show(done)
     if signals:
         raise KeyboardInterrupt if signals[0] == signal.SIGINT else SystemExit(128 + signals[0])
 
@@ -192,7 +204,7 @@ def start_of(text: str) -> str | int | datetime:
     """`--start` as the client accepts it; raises UsageError."""
     from datetime import datetime
 
-    from fairlead.runtime.live.subscriber.group_start import check_start
+    from fairlead.runtime.live.subscriber.request import check_start
 
     if text.isdecimal():
         return int(text)
@@ -294,16 +306,16 @@ def _tailed(
     return done
 
 
-def _show(done: Tailed, err: bool) -> None:
+def _show(done: Tailed) -> None:
     from fairlead.cli.display.screen import counted, verdict_words
 
     for name, number in done.found.items():
         back = f", {done.taken_back[name]:,} taken back" if done.taken_back[name] else ""
         early = f"; {counted(done.early[name], 'early line')}" if done.early[name] else ""
-        click.echo(f"{name}: {counted(number, 'relation')}{back}{early}", err=err)
+        click.echo(f"{name}: {counted(number, 'relation')}{back}{early}", err=True)
     if done.verdicts:
-        click.echo(verdict_words(done.verdicts), err=err)
+        click.echo(verdict_words(done.verdicts), err=True)
     for name, each in done.receipts.items():
         of = f"of {name} " if len(done.receipts) > 1 else ""
         joined = f": {each.delivered:,} delivered here, {each.joined:,} before this subscriber joined" if each.joined else ""
-        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}{joined}", err=err)
+        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}{joined}", err=True)

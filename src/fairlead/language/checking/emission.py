@@ -18,7 +18,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import HEARTBEAT, NUMERIC, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.events.values import canonical
-from fairlead.model.plans.expression import Aggregate, Arithmetic, Expression, Field, Literal
+from fairlead.model.plans.expression import Aggregate, Arithmetic, CaseWhen, Cast, Expression, Field, Literal
 from fairlead.model.plans.plan import Emission
 
 
@@ -82,7 +82,9 @@ def _scale(value: Expression, scope: Scope) -> int:
         owner = next(each.type for each in scope.members.values() if slot in each.slots)
         attribute = owner.attribute(value.attribute)
         return attribute.type.scale if attribute else 0
-    scales = [_scale(child, scope) for child in value.parts]
+    if isinstance(value, Cast):
+        return value.type.scale if value.kind is Kind.DECIMAL else 0
+    scales = [_scale(child, scope) for child in (value.values if isinstance(value, CaseWhen) else value.parts)]
     if isinstance(value, Arithmetic) and value.operator == "*":
         return min(sum(scales), PRECISION_MAX)
     return max(scales, default=0)

@@ -3,24 +3,82 @@
 Types without a statement are in the topic `main`; subtypes are in that of their supertype. A subscriber of a supertype or a
 union receives events of several types in one order, so these have to be in one topic.
 
-Takes: the catalogue of a text, and its statements. Gives: the catalogue with the topics. Never: changes anything else of a
-type.
+KEEP says how much of a topic a log keeps. It belongs to the log, not to what a subscription asks for.
+
+Takes: the catalogue of a text, and its statements. Gives: the catalogue with the topics; how much of each is kept. Never:
+changes anything else of a type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
+from fairlead.dataclass import dataclass
 from fairlead.language.checking.type_declarations import unknown_type
+from fairlead.language.checking.typing.literals import DIGITS_MAX, UNITS, duration
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.model.events.types import HEARTBEAT, MAIN, Catalogue, EventType
+
+SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+KEEP_FIX = "write KEEP 30 DAYS, KEEP 200 GB, KEEP 30 DAYS, 200 GB or KEEP ALL"
+
+
+@dataclass(frozen=True)
+class KeepPolicy:
+    """How much of a topic is kept: events of so many microseconds, and at most so many bytes; None: of any age, any size."""
+
+    age_us: int | None = None
+    bytes: int | None = None
+
+    def __str__(self) -> str:
+        age = [] if self.age_us is None else [_words(self.age_us, UNITS)]
+        size = [] if self.bytes is None else [_words(self.bytes, SIZES)]
+        return ", ".join(age + size) or "ALL"
+
+
+def keeps_of(rules: syntax.Rules) -> dict[str, KeepPolicy]:
+    """By topic, what its KEEP says."""
+    found: dict[str, KeepPolicy] = {}
+    for each in rules.topics:
+        if each.keep is not None:
+            kept = _keep(each.keep)
+            if found.setdefault(each.name.text, kept) != kept:
+                raise Fault("L088", each.keep.span, f"'{each.name.text}' has another KEEP already", "write it once")
+    return found
+
+
+def _keep(node: syntax.Keep) -> KeepPolicy:
+    if node.word is not None:
+        if node.word.text.upper() != "ALL":
+            raise Fault("L088", node.span, f"KEEP '{node.word.text}' is no limit", KEEP_FIX)
+        return KeepPolicy()
+    sizes = [_size(each) for each in node.limits if each.unit.text.upper() in SIZES]
+    ages = [duration(each) for each in node.limits if each.unit.text.upper() not in SIZES]
+    if len(sizes) > 1 or len(ages) > 1:
+        raise Fault("L088", node.span, "KEEP has two limits of one kind", KEEP_FIX)
+    return KeepPolicy(ages[0] if ages else None, sizes[0] if sizes else None)
+
+
+def _size(node: syntax.Duration) -> int:
+    if len(node.amount) > DIGITS_MAX or not 0 < (size := Decimal(node.amount) * SIZES[node.unit.text.upper()]) < 2**63:
+        raise Fault("L088", node.span, "the size is out of range", KEEP_FIX)
+    return int(size)
+
+
+def _words(amount: int, units: Mapping[str, int]) -> str:
+    """In the largest unit of which it is a whole number."""
+    unit, size = max(((unit, size) for unit, size in units.items() if amount % size == 0), key=lambda each: each[1])
+    count = amount // size
+    return f"{count} {unit}{'S' if units is UNITS and count > 1 else ''}"
 
 
 def with_topics(catalogue: Catalogue, rules: syntax.Rules) -> Catalogue:
     if not rules.topics:
         return catalogue
+    keeps_of(rules)
     named = _named(catalogue, rules)
     found: dict[str, EventType] = {}
     for each in catalogue:

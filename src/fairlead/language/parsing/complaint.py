@@ -14,16 +14,16 @@ from lark import Token, UnexpectedToken
 from fairlead.language.parsing.fault import Fault, Span, closest, listed
 from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS, FOREIGN
 
-_EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
+_EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "_CASE_WHEN"})
 _CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
-_STATEMENTS = ("_TYPE", "_EVENT", "_TOPIC", "_ORDER_BY", "_SUBSCRIPTION")
+_STATEMENTS = ("_TYPE", "_EVENT_UNION", "_TOPIC", "_ORDER_BY", "_SUBSCRIPTION")
 STATEMENT = "a statement (TYPE, EVENT UNION, TOPIC, ORDER BY, SUBSCRIPTION)"
 
 GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (_EXPRESSION | {"NOT"}, "a condition"),
     (_EXPRESSION, "an expression"),
-    (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "NOT"}), "a comparison"),
-    (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "an arithmetic sign"),
+    (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "_RLIKE", "NOT"}), "a comparison"),
+    (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "PIPES"}), "an arithmetic sign"),
     (frozenset(_CLAUSES), f"a clause ({', '.join(CLAUSE_KEYWORDS)})"),
     (frozenset(_STATEMENTS), STATEMENT),
 )
@@ -50,6 +50,7 @@ SILENT = frozenset({"SEMICOLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT"
 """Terminals that are also possible but do not help in a message."""
 
 _WORDS_OF_KEYWORDS = frozenset(word for each in ALL_KEYWORDS for word in each.split())
+_BARS_BEFORE = re.compile(r"\|\|[^|<>=!']*$")
 _LAST_WORD = re.compile(r"(\w+)\s*$")
 CERTAIN = 0.7
 """How similar an accepted name and a keyword must be for the name to count as misspelt: WHRE is 0.89 WHERE, `other` 0.6 PER."""
@@ -67,7 +68,7 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for sign, word in FOREIGN.items():
         if f"_{word}" in expected and text.startswith(sign, span.start):
             return Fault("L001", Span(span.start, span.start + len(sign)), f"'{sign}' is not expected here", f"write {word}")
-    return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))
+    return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(text, token, span, expected))
 
 
 def of_character(text: str, at: int) -> Fault:
@@ -79,9 +80,8 @@ def of_character(text: str, at: int) -> Fault:
         return Fault("L002", Span(at, len(text) if end < 0 else end), "this text has no closing quote", "add ' at its end")
     if character in '"`“”‘’':
         return Fault("L002", span, f"{character} does not start a text", "write text in single quotes: '…'")
-    for sign, fix in (("&&", "write AND"), ("||", "write OR between conditions; texts cannot be joined")):
-        if text.startswith(sign, at):
-            return Fault("L002", Span(at, at + 2), f"'{sign}' is not an operator of the language", fix)
+    if text.startswith("&&", at):
+        return Fault("L002", Span(at, at + 2), "'&&' is not an operator of the language", "write AND")
     return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
 
 
@@ -118,8 +118,10 @@ def _problem(token: Token) -> str:
     return f"'{token[:40]}' is not expected here"
 
 
-def _fix(token: Token, expected: frozenset[str]) -> str:
+def _fix(text: str, token: Token, span: Span, expected: frozenset[str]) -> str:
     if token.type in ("EQ", "ORDER") and "_AND" in expected:
+        if _BARS_BEFORE.search(text, max(0, span.start - 200), span.start):
+            return "|| joins texts; write OR between conditions"
         return "comparisons do not chain; join two of them with AND"
     return f"write {_listed(expected)}"
 

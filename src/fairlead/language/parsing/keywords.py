@@ -10,8 +10,7 @@ ALL_KEYWORDS = (
         "TYPE",
         "EXTENDS",
         "TIME",
-        "EVENT",
-        "UNION",
+        "EVENT UNION",
         "TOPIC",
         "ORDER BY",
         "SUBSCRIPTION",
@@ -21,9 +20,9 @@ ALL_KEYWORDS = (
         "WITHIN",
         "MATCHING",
     ),
-    *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL"),
+    *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "RLIKE", "NOT", "NULL"),
     *("TRUE", "FALSE", "FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX", "DESC", "DELAY", "PER SOURCE", "IDLE"),
-    *("AHEAD", "LATE", "TAG", "REVISE"),
+    *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

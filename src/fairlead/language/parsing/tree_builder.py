@@ -99,8 +99,14 @@ def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
 
 
 def _topic(span: Span, parts: list[Any]) -> syntax.TopicDeclaration:
-    name, *types = _names(parts)
-    return syntax.TopicDeclaration(name, tuple(types))
+    keep = next((each for each in parts if isinstance(each, syntax.Keep)), None)
+    name, *types = _names([each for each in parts if each is not keep])
+    return syntax.TopicDeclaration(name, tuple(types), keep)
+
+
+def _keep(span: Span, parts: list[Any]) -> syntax.Keep:
+    limits = tuple(each for each in parts if isinstance(each, syntax.Duration))
+    return syntax.Keep(limits, None if limits else _word(parts[0]), span)
 
 
 def _order(span: Span, parts: list[Any]) -> syntax.Order:
@@ -156,6 +162,16 @@ def _reference(span: Span, parts: list[Any]) -> syntax.Reference:
     return syntax.Reference(head, _optional_whole(parts), attribute[0] if attribute else None, span)
 
 
+def _cast(span: Span, parts: list[Any]) -> syntax.Cast:
+    function, type = _word(parts[0]), _word(parts[2])
+    return syntax.Cast(function, parts[1], syntax.Column(function, type, tuple(parts[3]) if len(parts) > 3 else ()), span)
+
+
+def _case(span: Span, parts: list[Any]) -> syntax.Case:
+    steps = tuple(each for each in parts if type(each) is tuple)
+    return syntax.Case(steps, None if len(steps) == len(parts) else parts[-1], span)
+
+
 def _words(parts: list[Any]) -> str:
     return " ".join(each.text.upper() for each in parts)
 
@@ -170,6 +186,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "time": lambda span, parts: _word(parts[0]),
     "union": _union,
     "topic": _topic,
+    "keep": _keep,
     "order": _order,
     "order_key": _order_key,
     "delay": _delay,
@@ -201,9 +218,11 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "not_": lambda span, parts: syntax.Not(parts[1], span),
     "compare": lambda span, parts: syntax.Compare(_word(parts[1]), parts[0], parts[2], span),
     "is_null": lambda span, parts: syntax.IsNull(parts[0], _negated(parts), span),
+    "is_truth": lambda span, parts: syntax.IsTruth(parts[0], parts[-1].terminal == "TRUE", _negated(parts), span),
     "is_in": lambda span, parts: syntax.In(parts[0], tuple(parts[-1]), _negated(parts), span),
     "between": lambda span, parts: syntax.Between(parts[0], parts[-2], parts[-1], _negated(parts), span),
     "like": lambda span, parts: syntax.Like(parts[0], _text(parts[-1]), _negated(parts), span),
+    "rlike": lambda span, parts: syntax.Rlike(parts[0], _text(parts[-1]), _negated(parts), span),
     "arithmetic": lambda span, parts: syntax.Arithmetic(_word(parts[1]), parts[0], parts[2], span),
     "negative": lambda span, parts: syntax.Negative(parts[1], span),
     "number": lambda span, parts: syntax.Number(parts[0].text, span),
@@ -214,6 +233,9 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "interval": lambda span, parts: syntax.Prefixed(_word(parts[0]), parts[1], span),
     "timestamp": lambda span, parts: syntax.Prefixed(_word(parts[0]), _text(parts[1]), span),
     "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),
+    "cast": _cast,
+    "case": _case,
+    "step": lambda span, parts: (parts[0], parts[1]),
     "reference": _reference,
     "arguments": lambda span, parts: parts,
     **clauses.BUILDERS,

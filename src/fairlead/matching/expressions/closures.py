@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fairlead.matching.expressions.casts import cast
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType, Kind
@@ -17,6 +18,8 @@ from fairlead.model.plans.expression import (
     Arithmetic,
     Atom,
     Call,
+    CaseWhen,
+    Cast,
     Compare,
     Condition,
     Expression,
@@ -25,6 +28,7 @@ from fairlead.model.plans.expression import (
     IsNull,
     Like,
     Literal,
+    Logic,
     Negative,
     PositionOf,
     TimeOf,
@@ -97,10 +101,47 @@ def compile_value(node: Expression, types: Sequence[EventType]) -> Evaluator:
             return lambda binding: next((v for v in (each(binding) for each in arguments) if v is not None), None)
         case Call():
             return _strict(scalar(node.function, node.kind), node.arguments, types)
+        case Logic():
+            return _logic(node, types)
+        case CaseWhen():
+            return _case(node, types)
+        case Cast():
+            return _strict(cast(node.operand.kind, node.type), [node.operand], types)
         case Aggregate():
             return _aggregate(node, types)
         case _:
             return compile_atom(node, types)
+
+
+def _logic(node: Logic, types: Sequence[EventType]) -> Evaluator:
+    """OR is true as soon as one part is, AND false; otherwise NULL if a part is."""
+    operands, decisive = [compile_value(each, types) for each in node.operands], node.operator == "OR"
+
+    def logic(binding: Binding) -> bool | None:
+        result: bool | None = not decisive
+        for each in operands:
+            found: bool | None = each(binding)
+            if found is decisive:
+                return decisive
+            if found is None:
+                result = None
+        return result
+
+    return logic
+
+
+def _case(node: CaseWhen, types: Sequence[EventType]) -> Evaluator:
+    conditions = [compile_value(each, types) for each in node.conditions]
+    *values, otherwise = [compile_value(each, types) for each in node.values]
+    steps = list(zip(conditions, values, strict=True))
+
+    def case(binding: Binding) -> Any:
+        for condition, value in steps:
+            if condition(binding) is True:
+                return value(binding)
+        return otherwise(binding)
+
+    return case
 
 
 def _field(slot: int, attribute: str, schema: EventType) -> Evaluator:

@@ -13,10 +13,14 @@ from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from fairlead.matching.expressions.casts import DIGITS_MAX, rounded
 from fairlead.matching.expressions.like import LikePattern
 from fairlead.model.events.types import INTEGER, Kind
 from fairlead.model.events.values import DECIMAL_CONTEXT, EPOCH, INT_RANGE, TIMESTAMP_RANGE
+from fairlead.model.plans.text_tests import is_in_networks, regular_expression
 
+TEXT_MAX = 1 << 24
+"""Characters of a text that a function makes; a longer one is NULL, so that no rule fills the memory."""
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -135,6 +139,46 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(0, begin) : max(0, end)]
 
 
+def _within_length(length: int) -> bool:
+    return length <= TEXT_MAX
+
+
+def _concat(*texts: str) -> str | None:
+    return "".join(texts) if _within_length(sum(map(len, texts))) else None
+
+
+def _replace(text: str, part: str, other: str = "") -> str | None:
+    if not part:
+        return text
+    return text.replace(part, other) if _within_length(len(text) + text.count(part) * (len(other) - len(part))) else None
+
+
+def _split_part(text: str, separator: str, number: int) -> str | None:
+    """As in Spark: an empty text where there is no such piece; an empty separator separates nothing."""
+    if number == 0:
+        return None
+    pieces = text.split(separator) if separator else [text]
+    at = number - 1 if number > 0 else len(pieces) + number
+    return pieces[at] if 0 <= at < len(pieces) else ""
+
+
+def _rounded_to(kind: Kind) -> Callable[..., Any]:
+    def apply(value: Any, places: int = 0) -> Any:
+        if isinstance(value, float):
+            return value if not math.isfinite(value) else float(rounded(Decimal(repr(value)), _places(places))) + 0.0
+        if isinstance(value, Decimal):
+            found = rounded(value, _places(places))
+            return found if found else found.copy_abs()
+        return in_range(int(rounded(Decimal(value), _places(places))), kind)
+
+    return apply
+
+
+def _places(number: int) -> int:
+    """No number has digits beyond these."""
+    return max(-DIGITS_MAX, min(DIGITS_MAX, number))
+
+
 def _moment(value: int) -> datetime:
     return EPOCH + timedelta(microseconds=value)
 
@@ -148,6 +192,12 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "trim": lambda text: text.strip(" "),
     "length": len,
     "substring": _substring,
+    "concat": _concat,
+    "replace": _replace,
+    "instr": lambda text, part: text.find(part) + 1,
+    "split_part": _split_part,
+    "rlike": lambda text, pattern: regular_expression(pattern).matches(text),
+    "cidr_match": is_in_networks,
     "year": lambda at: _moment(at).year,
     "month": lambda at: _moment(at).month,
     "day": lambda at: _moment(at).day,
@@ -156,12 +206,14 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "second": lambda at: _moment(at).second,
     "dayofweek": lambda at: _moment(at).isoweekday() % 7 + 1,
 }
-"""The functions of model.expression.FUNCTIONS by name, except abs (needs its kind) and coalesce (accepts NULL)."""
+"""The functions of model/plans/function_table.py by name, except abs and round (by kind) and coalesce (accepts NULL)."""
 
 
 def scalar(name: str, kind: Kind) -> Callable[..., Any]:
     if name == "abs" and kind is Kind.DECIMAL:
         return DECIMAL_CONTEXT.abs  # Python's own rounds to 28 digits
+    if name == "round":
+        return _rounded_to(kind)
     if name == "abs":
         return lambda value: in_range(abs(value), kind)
     return SCALAR[name]

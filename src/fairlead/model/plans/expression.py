@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.model.events.types import Kind
+from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import jsonable
 
 
@@ -263,6 +263,62 @@ class Truth(UnaryNode):
         return f"{_not(self.negated)}{self.operand.text(names)}"
 
 
+@dataclass(frozen=True)
+class Logic(ExpressionNode):
+    """Conditions joined by AND or OR, as a value: true, false, or NULL if what is known of its parts does not decide it."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    kind: Kind = Kind.BOOLEAN
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def with_parts(self, *parts: Any) -> Any:
+        return replace(self, operands=parts)
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"({f' {self.operator} '.join(each.text(names) for each in self.operands)})"
+
+
+@dataclass(frozen=True)
+class CaseWhen(ExpressionNode):
+    """`CASE WHEN c THEN v … ELSE o END`: the value after the first condition that is true."""
+
+    conditions: tuple[Expression, ...]
+    values: tuple[Expression, ...]
+    """One for each condition, then that of ELSE."""
+    kind: Kind
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (*self.conditions, *self.values)
+
+    def with_parts(self, *parts: Any) -> Any:
+        return replace(self, conditions=parts[: len(self.conditions)], values=parts[len(self.conditions) :])
+
+    def text(self, names: Sequence[str]) -> str:
+        pairs = zip(self.conditions, self.values[:-1], strict=True)
+        steps = "".join(f" WHEN {condition.text(names)} THEN {value.text(names)}" for condition, value in pairs)
+        return f"CASE{steps} ELSE {self.values[-1].text(names)} END"
+
+
+@dataclass(frozen=True)
+class Cast(UnaryNode):
+    """`cast(x AS type)`: NULL if the type has no such value."""
+
+    operand: Expression
+    type: DataType
+
+    @property
+    def kind(self) -> Kind:
+        return self.type.kind
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"cast({self.operand.text(names)} AS {self.type})"
+
+
 def _not(negated: bool) -> str:
     return "NOT " if negated else ""
 
@@ -274,7 +330,7 @@ def _quoted(text: str) -> str:
 Atom = Compare | IsNull | In | Like | Truth
 Leaf = Field | PositionOf | TimeOf | Aggregate
 """What reads events: `slots` says which, `at_slot` is the same of another."""
-Expression = Literal | Leaf | Arithmetic | Negative | Call | Atom
+Expression = Literal | Leaf | Arithmetic | Negative | Call | Logic | CaseWhen | Cast | Atom
 
 
 @dataclass(frozen=True)
@@ -302,56 +358,6 @@ COMPARISONS: dict[str, str] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": 
 """Each comparison with its negation. Under three-valued logic NOT (a < b) is a >= b: both unknown together."""
 
 
-@dataclass(frozen=True)
-class Function:
-    """A pure function of the language: its number of arguments, and its kind for theirs (None: rejected)."""
-
-    arity_min: int
-    arity_max: int
-    result: Callable[[Sequence[Kind]], Kind | None]
-    help: str
-
-
-def _text_in(result: Kind) -> Callable[[Sequence[Kind]], Kind | None]:
-    return lambda kinds: result if kinds[0] is Kind.STRING else None
-
-
-def _number_in(result: Kind | None) -> Callable[[Sequence[Kind]], Kind | None]:
-    numeric = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL)
-    return lambda kinds: (result or kinds[0]) if kinds[0] in numeric else None
-
-
-def _time_in(kinds: Sequence[Kind]) -> Kind | None:
-    return Kind.INT if kinds[0] is Kind.TIMESTAMP else None
-
-
-def _substring(kinds: Sequence[Kind]) -> Kind | None:
-    return Kind.STRING if kinds[0] is Kind.STRING and all(k in (Kind.INT, Kind.BIGINT) for k in kinds[1:]) else None
-
-
-def _coalesce(kinds: Sequence[Kind]) -> Kind | None:
-    return kinds[0] if all(kind is kinds[0] for kind in kinds) else None
-
-
-FUNCTIONS: dict[str, Function] = {
-    "abs": Function(1, 1, _number_in(None), "absolute value"),
-    "floor": Function(1, 1, _number_in(Kind.BIGINT), "largest whole number not above"),
-    "ceil": Function(1, 1, _number_in(Kind.BIGINT), "smallest whole number not below"),
-    "isnan": Function(1, 1, lambda kinds: Kind.BOOLEAN if kinds[0] is Kind.DOUBLE else None, "true for NaN, NULL for NULL"),
-    "lower": Function(1, 1, _text_in(Kind.STRING), "in lower case"),
-    "upper": Function(1, 1, _text_in(Kind.STRING), "in upper case"),
-    "trim": Function(1, 1, _text_in(Kind.STRING), "without spaces at both ends"),
-    "length": Function(1, 1, _text_in(Kind.INT), "number of characters"),
-    "substring": Function(2, 3, _substring, "substring(text, start[, length]); the first character is 1"),
-    "coalesce": Function(1, 8, _coalesce, "the first argument that is not NULL"),
-    "year": Function(1, 1, _time_in, "year of a timestamp, in UTC like all date parts"),
-    "month": Function(1, 1, _time_in, "month 1 to 12"),
-    "day": Function(1, 1, _time_in, "day of the month 1 to 31"),
-    "hour": Function(1, 1, _time_in, "hour 0 to 23"),
-    "minute": Function(1, 1, _time_in, "minute 0 to 59"),
-    "second": Function(1, 1, _time_in, "second 0 to 59"),
-    "dayofweek": Function(1, 1, _time_in, "1 = Sunday to 7 = Saturday, as in Spark"),
-}
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 

@@ -53,6 +53,16 @@ def mix_all(z: Words) -> Words:
     return z ^ (z >> np.uint64(31))
 
 
+def unmixed(z: Words) -> Words:
+    """The inverse of `mix_all`."""
+    z = z ^ (z >> np.uint64(31)) ^ (z >> np.uint64(62))
+    z = z * np.uint64(pow(SECOND, -1, MASK + 1))
+    z = z ^ (z >> np.uint64(27)) ^ (z >> np.uint64(54))
+    z = z * np.uint64(pow(FIRST, -1, MASK + 1))
+    made: Words = z ^ (z >> np.uint64(30)) ^ (z >> np.uint64(60))
+    return made
+
+
 def position_word(position: Position) -> int:
     return ((position.major << MINOR_BITS) + position.minor + LIMITS.derived_per_event_max) & MASK
 

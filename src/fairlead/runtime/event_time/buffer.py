@@ -18,7 +18,7 @@ Never: reads a clock, drops an event.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
 from hashlib import blake2b
@@ -52,10 +52,12 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class EventVerdicts:
-    """Events that do not take part, in the order of arrival, at the positions of the sequence; and why each does not."""
+    """Events that do not take part, in the order of arrival, at the positions of the sequence; and why each does not.
+    `subscriptions`: for which, if the rules have several frontiers."""
 
     columns: Columns
     verdicts: tuple[EventVerdict, ...] = ()
+    subscriptions: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.verdicts)
@@ -116,10 +118,8 @@ class EventTimeBuffer:
     positions of all events, which distinguishes sequences; after `load` it begins with a digest of the state. `rejects`:
     whether an event without a place in the order is rejected; otherwise it is an error (D019)."""
 
-    rejects = False
-
-    def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
-        self.order, self.catalogue = order, catalogue
+    def __init__(self, order: EventOrder, catalogue: Catalogue, *, rejects: bool = False) -> None:
+        self.order, self.catalogue, self.rejects = order, catalogue, rejects
         self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
         self.held = NOTHING_HELD
         self.next = self.late = self.ahead = 0
@@ -165,7 +165,8 @@ class EventTimeBuffer:
             heartbeats[columns.places[name]] = name == HEARTBEAT.name
         ahead = _ahead(values, stored, self.order)
         counted = ~ahead & ~(heartbeats & (values == TIMESTAMP_RANGE[0]))  # readers that wait for a quiet topic store these
-        before, after = self._followed(columns, values, heartbeats, counted)
+        sources = None if columns.sources is None else columns.source_column
+        before, after = self.frontier.follow_some(values, heartbeats, sources, counted)
         behind = counted & (values < before)
         revised = self.order.revise_us
         if revised is None:
@@ -178,19 +179,6 @@ class EventTimeBuffer:
         self.ahead += int((ahead & ~heartbeats).sum())
         held = counted & ~behind
         return JudgedEvents(columns, arrivals, values, after, held, ahead & ~heartbeats, late, revising, whole, kept)
-
-    def _followed(self, columns: Columns, values: Numbers, heartbeats: Mask, counted: Mask) -> tuple[Numbers, Numbers]:
-        """The frontier before and after each row; those that do not count leave it where it is."""
-        at = self.frontier.at
-        if counted.all():
-            before = self.frontier.follow(values, heartbeats, columns.sources)
-            return before, np.append(before[1:], self.frontier.at) if len(before) else before
-        rows = np.flatnonzero(counted)
-        sources = None if columns.sources is None else columns.source_column.taken(rows)
-        followed = self.frontier.follow(values[rows], heartbeats[rows], sources)
-        frontiers = np.concatenate([[at], followed[1:], [self.frontier.at]]) if len(rows) else np.array([at])
-        passed = np.cumsum(counted)
-        return frontiers[passed - counted], frontiers[passed]
 
     def hold(self, judged: JudgedEvents, low: int, high: int) -> None:
         """Holds the rows from `low` to before `high` that are in order."""
@@ -292,24 +280,6 @@ def canonical_blob(table: pa.Table) -> bytes:
         table = table.set_column(table.column_names.index(SOURCE), SOURCE, table.column(SOURCE).cast(pa.string()))
     columns = [canonical(column) for column in table.combine_chunks().to_batches()[0].columns] if len(table) else table.columns
     return packed(pa.table(columns, schema=table.schema))
-
-
-def taking_part(
-    batches: Iterable[Columns], order: EventOrder, catalogue: Catalogue, tell: Callable[[EventVerdicts], None]
-) -> Iterator[Columns]:
-    """The events of a sequence that take part in the end, to be sorted: without those that are ahead, or so late that nothing
-    is revised. `tell` is called with these."""
-    buffer = EventTimeBuffer(order, catalogue)
-    for columns in batches:
-        if order.delay_us is None:
-            kept, ahead = without_ahead(columns, order, catalogue)
-            tell(ahead)
-            yield kept
-            continue
-        judged = buffer.judge(columns, columns.stored)
-        tell(buffer.verdicts(judged, {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead}))
-        rows = np.flatnonzero(judged.held | judged.revising)
-        yield columns if len(rows) == len(columns) else rows_of(columns, rows, catalogue)
 
 
 def without_ahead(columns: Columns, order: EventOrder, catalogue: Catalogue) -> tuple[Columns, EventVerdicts]:

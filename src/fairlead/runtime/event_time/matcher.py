@@ -55,9 +55,9 @@ VERSION = 1
 @dataclass(frozen=True, eq=False)
 class OrderedFindings:
     """`relations`: deliveries, some of which may take relations back. `by`: for each, the position in the sequence of the event
-    by which the frontier passed its completion, or the last one of the round that was revised. `rounds`: for each, the number
-    of the round that was revised, or NO_ROUND; None if there was none. `verdicts`: on events that take no part. `duplicates`:
-    how many repeats were dropped among events that were held together."""
+    by which the frontier passed its completion, or the last position of the round that was revised. `rounds`: for each, the
+    number of the round that was revised, or NO_ROUND; None if there was none. `verdicts`: on events that take no part.
+    `duplicates`: how many repeats were dropped among events that were held together."""
 
     relations: Sequence[Relation]
     by: Numbers
@@ -67,7 +67,8 @@ class OrderedFindings:
 
 
 class EventTimeMatcher:
-    """`round_bits`: how many last bits of a position do not count for its round. Keyword arguments are those of the engine."""
+    """`round_bits`: how many last bits of a position do not count for its round. `rejects`: whether an event without a place in
+    the order is rejected, not an error. Other keyword arguments are those of the engine."""
 
     def __init__(
         self,
@@ -76,12 +77,13 @@ class EventTimeMatcher:
         *,
         engine: Engine | None = None,
         limits: SegmentLimits = SEGMENT_LIMITS,
+        rejects: bool = False,
         **arguments: Any,
     ) -> None:
         require(plan.order is not None, "the events have an order by value")
         assert plan.order is not None
         self.plan, self.round_bits, self.arguments = plan, round_bits, arguments
-        self.buffer = EventTimeBuffer(plan.order, plan.catalogue)
+        self.buffer = EventTimeBuffer(plan.order, plan.catalogue, rejects=rejects)
         self._engine = Engine(plan, **arguments) if engine is None else engine
         self.reviser = None if plan.order.revise_us is None else Reviser(plan, self._engine, limits=limits, **arguments)
         self.round = NO_ROUND
@@ -110,21 +112,18 @@ class EventTimeMatcher:
         released, unless late events revise."""
         if self.reviser is None:
             return self._matched(columns, stored, steps)
-        last = self.buffer.last
         judged = self.buffer.judge(columns, stored)
         made = CollectedDeliveries()
         rounds = judged.positions >> self.round_bits
         if self.round != NO_ROUND and len(rounds) and rounds[0] > self.round:
-            self._revise(self.reviser, made, last)
+            self._revise(self.reviser, made)
         repeated = np.zeros(len(judged.columns), dtype=bool)
         for low, high in self._stretches(judged, rounds):
             self._advance(self.reviser, judged, low, high, made, repeated)
             if judged.revising[low:high].any():
                 self.round = int(rounds[high - 1])
             if self.round != NO_ROUND and (closed or high < len(rounds)):
-                self._revise(self.reviser, made, int(judged.positions[high - 1]))
-        if self.round != NO_ROUND and closed:
-            self._revise(self.reviser, made, self.buffer.last)
+                self._revise(self.reviser, made)
         given = {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead, EventVerdict.REPEATED: repeated}
         return made.findings(self._with_forgotten(self.buffer.verdicts(judged, given)))
 
@@ -180,19 +179,27 @@ class EventTimeMatcher:
         if len(late):
             repeated[late] = reviser.note(rows_of(judged.columns, late, self.plan.catalogue))
 
-    def _revise(self, reviser: Reviser, made: CollectedDeliveries, last: int) -> None:
+    def _revise(self, reviser: Reviser, made: CollectedDeliveries) -> None:
         """The round ends: step 2."""
-        revision = reviser.revise()
+        revision, last = reviser.revise(), ((self.round + 1) << self.round_bits) - 1
         for relations in (revision.retracted, revision.added):
             if len(relations):
                 made.add(relations, np.full(len(relations), last, dtype=np.int64), self.round)
         self.round = NO_ROUND
 
+    def passed(self, last: int | None) -> OrderedFindings:
+        """The sequence has gone on to this position, or has ended (None), perhaps without events of this matcher: ends a round
+        that is over."""
+        made = CollectedDeliveries()
+        if self.reviser is not None and self.round != NO_ROUND and (last is None or last >> self.round_bits > self.round):
+            self._revise(self.reviser, made)
+        return made.findings(NO_VERDICTS)
+
     def finish(self, until: int | None = None) -> OrderedFindings:
         """The sequence has ended: its last round, then all events that were held, then what `until` decides."""
         made = CollectedDeliveries()
         if self.reviser is not None and self.round != NO_ROUND:
-            self._revise(self.reviser, made, self.buffer.last)
+            self._revise(self.reviser, made)
         rest = self.buffer.finish()
         made.duplicates += rest.duplicates
         found = self.reviser.feed(rest) if self.reviser is not None else [self._engine.feed(rest)]
@@ -223,6 +230,7 @@ class EventTimeMatcher:
         round_bits: int = FILE_ROUND_BITS,
         *,
         limits: SegmentLimits = SEGMENT_LIMITS,
+        rejects: bool = False,
         **arguments: Any,
     ) -> EventTimeMatcher:
         """The inverse of `dump`. Raises StateError."""
@@ -231,7 +239,8 @@ class EventTimeMatcher:
             _require_version(head)
             size, held = head["bytes"]
             state, kept = bytes(rest[:size]), rest[size : size + held]
-        return cls.resume(plan, Engine.load(plan, state, **arguments), kept, round_bits, limits=limits, **arguments)
+        engine = Engine.load(plan, state, **arguments)
+        return cls.resume(plan, engine, kept, round_bits, limits=limits, rejects=rejects, **arguments)
 
     @classmethod
     def resume(
@@ -242,12 +251,13 @@ class EventTimeMatcher:
         round_bits: int = FILE_ROUND_BITS,
         *,
         limits: SegmentLimits = SEGMENT_LIMITS,
+        rejects: bool = False,
         **arguments: Any,
     ) -> EventTimeMatcher:
         """From the state of the engine, and what `held` returned beside it, if anything. If the engine has other subscriptions
         than it had then, what was released before is not revised any more. If the rules have another order, all of them are
         new, and begin with the next event. Raises StateError."""
-        made = cls(plan, round_bits, engine=engine, limits=limits, **arguments)
+        made = cls(plan, round_bits, engine=engine, limits=limits, rejects=rejects, **arguments)
         made.buffer.begin(engine.last.major + 1)
         if not held:
             return made

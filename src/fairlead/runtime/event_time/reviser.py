@@ -5,8 +5,8 @@ The past is a list of segments, oldest first (segment.py). A round of late event
     1. The segment of the earliest of them: the last one that begins after a smaller key.
     2. An engine is loaded with the state before that segment.
     3. It is fed with the events of that segment and of all later ones, the late ones among them in their places.
-    4. The ids of the relations before and now, from there on, are compared: those that are gone are retracted, in their old
-       order, and those that are new are added, in their new order.
+    4. The ids of the relations before and now, from there on, are compared: those that are gone are retracted, in the order of
+       their completion before, and those that are new are added, in the order of their completion now.
     5. The new segments replace the old ones, and the new engine the old one.
 
 After it, engine and past are those that the events in the total order would have led to. The relations that are taken back are
@@ -72,8 +72,9 @@ SEGMENT_LIMITS = SegmentLimits()
 
 @dataclass(frozen=True, eq=False)
 class Revision:
-    """`retracted`: relations that were delivered and are taken back (sign -1), in the order of their delivery. `added`:
-    relations that are delivered instead, in the order in which they would have been."""
+    """`retracted`: relations that were delivered and are taken back (sign -1), in the order of completion before the revision,
+    which is not that of their delivery if an earlier one added some. `added`: relations that are delivered instead, in the
+    order of completion after it."""
 
     retracted: Sequence[Relation] = ()
     added: Sequence[Relation] = ()
@@ -206,8 +207,8 @@ class Reviser:
 
     def revise(self) -> Revision:
         """The round ends: what its late events change. The numbers are those of the module's steps."""
-        late, self.late, self.needed = self.late, [], EVERYTHING
-        self._known = None
+        late, needed = self.late, self.needed
+        self.late, self.needed, self._known = [], EVERYTHING, None
         if not late:
             return Revision()
         before = self.engine, self.next, self.last_key, self.segments
@@ -215,7 +216,7 @@ class Reviser:
             return self._revised(_together(late))
         except BaseException:  # an interruption leaves everything as it was
             self.engine, self.next, self.last_key, self.segments = before
-            self.late = late
+            self.late, self.needed = late, needed
             raise
         finally:
             self._spare = None

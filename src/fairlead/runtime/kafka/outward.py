@@ -2,7 +2,8 @@
 
 The key of a message is the relation's id, the same for every subscriber and every run. A header says, by group of
 subscriptions, up to which number relations have been sent. The last message of the partition tells a restart where to resume,
-so relations that were sent but not acknowledged are not sent again.
+so relations that were sent but not acknowledged are not sent again. Another header has the sign of the delivery: -1 if it takes
+the relation back (LATE REVISE). Both deliveries have the same key.
 
     1. read the header of the last message
     2. send the relations after it
@@ -33,6 +34,7 @@ from fairlead.transport.files.documents import json_value
 from fairlead.transport.output.cloud_events import JSON, STRUCTURED, relation_event
 
 SENT = "fairlead_sent"
+SIGN = "fairlead_sign"
 SEND_SECONDS = 30.0
 
 
@@ -80,9 +82,10 @@ def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: di
         if number <= sent.get(key, 0):
             continue
         sent[key] = number
-        media, value = write(relation, plan)
+        media, value = write(relation, plan, number)
         headers: list[tuple[str, str | bytes | None]] = [
             ("content-type", media.encode()),
+            (SIGN, str(relation.sign).encode()),
             (SENT, json.dumps(sent, sort_keys=True).encode()),
         ]
         body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
@@ -130,12 +133,12 @@ def _sent(outlet: Outlet) -> dict[str, int]:
         reader.close()
 
 
-def _emitted(relation: Relation, plan: Plan) -> tuple[str, Any]:
+def _emitted(relation: Relation, plan: Plan, number: int) -> tuple[str, Any]:
     return JSON, relation.to_json()["emitted"]
 
 
-WRITTEN: Mapping[str, Callable[[Relation, Plan], tuple[str, Any]]] = {
-    "relations": lambda relation, plan: (JSON, relation.to_json()),
-    "cloudevents": lambda relation, plan: (STRUCTURED, relation_event(relation, plan)),
+WRITTEN: Mapping[str, Callable[[Relation, Plan, int], tuple[str, Any]]] = {
+    "relations": lambda relation, plan, number: (JSON, relation.to_json()),
+    "cloudevents": lambda relation, plan, number: (STRUCTURED, relation_event(relation, plan, number)),
     "emitted": _emitted,
 }

@@ -8,6 +8,6 @@ subscriber/        a log to relations
 merged_streams.py  streams of several topics: which are in use, where they end, which publishers wait
 route_table.py     the conditions by which publishers mark blocks
 export.py          events of a log as a file
-overview.py        what a log contains, for operators
+overview.py        what a log contains, for operators; rejections.py: which of its blocks are rejected
 log_conversion.py  logs of the first edition
 """

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
-from fairlead.errors import UsageError
+from fairlead.errors import LogError, StateError, UsageError
 from fairlead.model.arguments import require_kind
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.types import Catalogue
@@ -27,14 +27,18 @@ from fairlead.runtime.live.merged_streams import sweep
 from fairlead.runtime.live.overview import Overview, overview_of
 from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.subscriber.group_start import Early, SharedWork, Start
-from fairlead.runtime.live.subscriber.record import compared, forget, receipts_of
+from fairlead.runtime.live.retention import TopicRetention, retain
+from fairlead.runtime.live.route_table import retire_routes
+from fairlead.runtime.live.subscriber.group_start import SharedWork
+from fairlead.runtime.live.subscriber.record import compared, forget, group_names, receipts_of
+from fairlead.runtime.live.subscriber.request import Early, Start, SubscriptionRequest
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.log_place import LogPlace, place_of
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.signed_log import ignored
 
 if TYPE_CHECKING:
     from fairlead.runtime.live.sync_client import SyncClient
@@ -184,9 +188,8 @@ class Client:
         DELAY has passed, marked `early`, and take them back if later events change them; "final": only those that no other
         event can change.
         """
-        _require_text("subscribe", "rules", rules)
-        require_kind("subscribe", "verdicts", verdicts, (bool,), "True or False", "subscribe(rules, verdicts=True)")
-        return LiveSubscription(self._ready(), self._registry, self._shared, rules, name, start, emit, verdicts, early)
+        request = SubscriptionRequest(rules, name, start, emit, verdicts, early)
+        return LiveSubscription(self._ready(), self._registry, self._shared, request)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """The receipts of what a durable subscriber has acknowledged, by group of subscriptions."""
@@ -195,11 +198,25 @@ class Client:
     async def compare(self, a: str, b: str) -> Comparison:
         """Compare what two durable subscribers have acknowledged, as far as they have the same subscriptions."""
         left, right = await self.receipts(a), await self.receipts(b)
-        return compared(left, right)
+        return compared(left, right, await self.group_names(a))
+
+    async def group_names(self, name: str) -> Mapping[str, str]:
+        """By group of a durable subscriber, as in `receipts`, the name of its subscription."""
+        return await group_names(self._ready(), name)
 
     async def forget(self, name: str) -> None:
-        """Remove a durable subscriber permanently."""
+        """Remove a durable subscriber permanently, and the routes that only it read."""
         await forget(self._ready(), name)
+        await self._retire_routes()
+
+    async def _retire_routes(self) -> None:
+        try:
+            await retire_routes(self._ready())
+        except LogError as error:
+            if error.code != "N003":  # a user that manages can do it: `fairlead streams --sweep`
+                raise
+        except StateError as error:
+            ignored(error)
 
     async def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
         """Write the events that the rules read to a Parquet file, with their positions, up to now.
@@ -215,8 +232,25 @@ class Client:
         """The streams of the log, and how far the durable subscribers are."""
         return await overview_of(self._ready(), await self.types())
 
+    async def retain(self, *, apply: bool = False, read: bool = False) -> tuple[TopicRetention, ...]:
+        """Trim the topics by their policies (KEEP), and return what was trimmed; without `apply`, what would be.
+
+        `read`: trim topics without a policy as far as all durable subscribers have read them.
+        """
+        for argument, value in (("apply", apply), ("read", read)):
+            require_kind("retain", argument, value, (bool,), "True or False", "retain(apply=True)")
+        self._ready()
+        await self._registry.refresh()
+        return await retain(self._ready(), await self._registry.all_topics(), apply=apply, read=read)
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How many rejected blocks the subscribers of this client have read, by the code of the error."""
+        return dict(sorted(self._shared.rejected.items()))
+
     async def sweep(self) -> list[str]:
-        """Remove the merged streams that no subscriber needs, and return their names."""
+        """Remove the merged streams and routes that no subscriber needs, and return the names of the streams."""
+        await self._retire_routes()
         return await sweep(self._ready())
 
 
@@ -240,14 +274,16 @@ def connect(
     ca: str | os.PathLike[str] | None = None,
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
+    signing_keys: str | os.PathLike[str] | None = None,
 ) -> Client:
     """Create a client of a log. Use it in `async with`, or `with fairlead.connect().sync`.
 
     `url` (or FAIRLEAD_URL) is a NATS server or cluster. Without it, Fairlead starts a server that stores the log in the folder
     `data`, or in a temporary one. `source` names this publisher; a later client with the same name continues its numbers.
     `linger`: how long a block stays open for more events. `patience`: how long to retry if no server answers. `heartbeat`:
-    publish the time every so many seconds. `nkey`, `ca`, `certificate` and `key` are files; the last seven arguments can also
-    come from the environment (FAIRLEAD_USER, …).
+    publish the time every so many seconds. `nkey`, `ca`, `certificate`, `key` and `signing_keys` are files; the last eight
+    arguments can also come from the environment (FAIRLEAD_USER, …). `signing_keys`: the first of these keys signs tables and
+    states of the log, and only those that one of them has signed are relied on.
     """
     for argument, text in (("url", url), ("source", source), ("user", user), ("password", password), ("token", token)):
         require_kind("connect", argument, text, (str, NONE), "a str or None", f'connect({argument}="…")')
@@ -255,11 +291,11 @@ def connect(
         kinds = (int, float, NONE) if argument == "heartbeat" else (int, float)
         require_kind("connect", argument, number, kinds, "a number of seconds", f"connect({argument}=1.0)")
     require_kind("connect", "replicas", replicas, (int, NONE), "1, 3, 5 or None", "connect(url, replicas=3)")
-    files = {"data": data, "nkey": nkey, "ca": ca, "certificate": certificate, "key": key}
+    files = {"data": data, "nkey": nkey, "ca": ca, "certificate": certificate, "key": key, "signing_keys": signing_keys}
     for argument, path in files.items():
         require_kind("connect", argument, path, (str, os.PathLike, NONE), "a path or None", f'connect({argument}="…")')
-    nkey, ca, certificate, key = (None if path is None else os.fspath(path) for path in (nkey, ca, certificate, key))
-    access = Credentials(user, password, token, nkey, ca, certificate, key)
+    named = {name: None if path is None else os.fspath(path) for name, path in files.items() if name != "data"}
+    access = Credentials(user, password, token, **named)
     return Client(place_of(url, data, replicas, access), source, linger, patience, heartbeat)
 
 

@@ -27,7 +27,7 @@ from fairlead.runtime.live.core.declarations import Declared, declaration_text
 from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.runtime.live.export import PATIENCE_SECONDS
 from fairlead.runtime.live.registry import TABLE
-from fairlead.transport.log.blocks.block import REJECTED, Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_store import require_ours, stored_once
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.first_edition import FirstFileLog, first_block_of, not_of_first_edition, type_stream
@@ -117,7 +117,7 @@ async def _blocks(old: Log, stream: Stream, last: int) -> AsyncIterator[Stored]:
         async for some in reading:
             for each in some:
                 block, latest = each.block, max(latest, each.time)
-                if block is not REJECTED and continuity.check(block.type, block.source, block.number, block.count):
+                if not block.rejected and continuity.check(block.type, block.source, block.number, block.count):
                     yield each._replace(time=latest)
                 if each.sequence >= last:
                     return
@@ -160,7 +160,7 @@ class _Storing:
             last = await self._new.last_of(*source)
             self._after[source] = 0 if last is None else last.sequence
         if lane not in self._number:
-            last = await self._new.last_of(*lane)
+            last = await self._new.last_block_of(*lane)
             self._number[lane] = -1 if last is None else last.block.number
         if block.number > self._number[lane]:
             found = await stored_once(self._new, block, self._after[source], PATIENCE_SECONDS)

@@ -1,12 +1,13 @@
 """Streams of several topics, which the server merges: which are in use, where they end now, and which publishers wait.
 
-    Lease     a subscriber holds one on the merged streams that it reads; durable subscribers keep theirs without one
+    Lease     a subscriber holds one on the merged streams that it reads; durable subscribers keep theirs without one. It ends
+              some time after the log has stored it, by the clock of the log: those of clients do not count
     Throttle  publishers wait for merged streams that are in use and lag behind, because they are slow or full
     end_of    the current end of a stream whose source streams still grow
 
 A merged stream copies the blocks of each topic in their order, with a short delay. It contains everything that is stored now as
-soon as it has the block that is the last of each topic now. (That it has as many blocks as the topics have now does not show
-this: some of them may have been stored since.)
+soon as it has copied the message that is the last of each topic now. (That it has as many blocks as the topics have now does
+not show this: some of them may have been stored since.)
 
 Takes: a log, topics. Gives: streams, the names of those in use, a return when a block may be stored. Never: removes a stream
 that a durable subscriber reads, or a source of a stream in use; waits for events that are published later, or for a stream that
@@ -17,23 +18,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
-from fairlead.errors import DataError, LogError
+from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
-from fairlead.transport.log.blocks.block import Block
-from fairlead.transport.log.names import merged_stream
+from fairlead.runtime.live.subscriber.record import groups_of_name
+from fairlead.transport.log.entry_values import entry_value
+from fairlead.transport.log.names import LEASES, merged_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Log, MergeLag, Stream
+from fairlead.transport.log.signed_log import ignored
 from fairlead.transport.log.tasks import ended
 
-TABLE = "FL_LEASES"
+TABLE = LEASES
 RENEW_SECONDS = 30.0
-LEASE_SECONDS = 120.0
+LEASE_SECONDS, LEASE_SECONDS_MAX = 120.0, 7 * 24 * 3600.0
 BEHIND_MAX = 2_000
 """Blocks, 1 GB at most, which a merged stream copies in some seconds when it can."""
 LOOK_BLOCKS = 250
@@ -67,8 +68,7 @@ class Lease:
             await self._log.remove(TABLE, self._key)
 
     async def _renew(self) -> None:
-        told = {"topics": [list(each) for each in self._sets], "until": time.time() + LEASE_SECONDS}
-        await self._log.put(TABLE, self._key, json.dumps(told).encode())
+        await self._log.put(TABLE, self._key, lease_value(self._sets, LEASE_SECONDS))
 
     async def _renewing(self) -> None:
         while True:
@@ -79,13 +79,18 @@ class Lease:
 
 async def needed(log: Log) -> set[str]:
     """Names of merged streams: those in use, and their sources."""
-    return {merged_stream(topics[:count]) for topics in await _in_use(log) for count in range(2, len(topics) + 1)}
+    return {merged_stream(topics) for topics in await topics_merged(log)}
+
+
+async def topics_merged(log: Log) -> set[tuple[str, ...]]:
+    """The topics of the merged streams in use, and of their sources."""
+    return {tuple(sorted(topics)[:count]) for topics in await _in_use(log) for count in range(2, len(topics) + 1)}
 
 
 async def sweep(log: Log) -> list[str]:
     """Remove the merged streams that are not in use; returns their names."""
     for key, lease in (await _leases(log)).items():
-        if lease["until"] <= time.time():
+        if lease is None:
             await log.remove(TABLE, key)
     kept = await needed(log)
     removed = [each for each in await log.merged() if each.name not in kept]
@@ -94,21 +99,46 @@ async def sweep(log: Log) -> list[str]:
     return [each.name for each in removed]
 
 
-async def _leases(log: Log) -> dict[str, dict[str, Any]]:
-    entries = {key: await log.get(TABLE, key) for key in await log.keys(TABLE)}
-    return {key: json.loads(each.value) for key, each in entries.items() if each is not None}
+def lease_value(topic_sets: Iterable[Sequence[str]], seconds: float) -> bytes:
+    """A lease that ends so many seconds after the log has stored it."""
+    return json.dumps({"topics": [sorted(each) for each in topic_sets], "seconds": seconds}).encode()
+
+
+async def _leases(log: Log) -> dict[str, list[list[str]] | None]:
+    """By key, the topics of a lease; None if its time is over, by the clock of the log, or it is no lease."""
+    found: dict[str, list[list[str]] | None] = {}
+    for key in await log.keys(TABLE):
+        try:
+            entry = await log.get(TABLE, key)
+        except StateError as error:
+            ignored(error)
+            continue
+        if entry is not None:
+            found[key] = None if await log.now(TABLE) > entry.time + _length(entry.value) else _leased(entry.value)
+    return found
+
+
+def _length(value: bytes) -> int:
+    """In microseconds. Leases of earlier releases do not say it: some were that long."""
+    try:
+        return int(min(json.loads(value).get("seconds", LEASE_SECONDS_MAX), LEASE_SECONDS_MAX) * 1_000_000)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        return 0
+
+
+def _leased(value: bytes) -> list[list[str]] | None:
+    try:
+        found: list[list[str]] = entry_value(value, {"topics": [[str]]}, TABLE, "")["topics"]
+    except StateError:
+        return None
+    return found
 
 
 async def _in_use(log: Log) -> list[list[str]]:
-    found: list[list[str]] = []
-    for lease in (await _leases(log)).values():
-        if lease["until"] > time.time():
-            found += lease["topics"]
+    found = [topics for lease in (await _leases(log)).values() for topics in lease or ()]
     for key in await log.keys(SUBSCRIBERS):
-        entry = await log.get(SUBSCRIBERS, key)
-        if entry is not None:
-            groups = json.loads(entry.value)["groups"].values()
-            found += [part["topics"] for each in groups for part in each["parts"]]
+        for told in (await groups_of_name(log, key)).values():
+            found += [part["topics"] for part in told["parts"]]
     return found
 
 
@@ -157,6 +187,9 @@ class Throttle:
                 raise
             self._looks = False
             return None
+        except StateError as error:  # nobody waits for what an unknown client has recorded
+            ignored(error)
+            return None
         return next((each for each in late if each.stream in wanted), None)
 
 
@@ -164,42 +197,26 @@ async def end_of(log: Log, stream: Stream, topics: Sequence[str]) -> int:
     """The sequence at which everything stored now is merged, once it is. Raises LogError if the merge makes no progress."""
     if len(topics) == 1:
         return await log.last(stream)
-    left = [block for each in topics for block in await _newest(log, each)]
-    patience, end, last = Patience(BEHIND_SECONDS_MAX, PAUSE_SECONDS, PAUSE_SECONDS_MAX), 0, -1
-    while left:
-        waiting = []
-        for block in left:
-            with suppress(DataError):  # a message that is no block is in its place: nobody waits for it
-                copy = await log.last_of(block.topic, block.source, block.type, stream)
-                if copy is None or copy.block.number < block.number:
-                    waiting.append(block)
-                else:
-                    end = max(end, copy.sequence)
-        left = waiting
-        if left:
-            before, last = last, await log.last(stream)
-            if last > before:
-                patience.renew()
-            elif patience.is_over:
-                problem = f"the stream of {', '.join(topics)} lacks blocks of {left[0].topic}, and does not advance"
-                raise LogError("N021", problem, "see the server's log; try again when all servers run and have room")
-            await patience.pause()
-    return end
+    left = {each: await _end(log, each) for each in topics}
+    patience, last = Patience(BEHIND_SECONDS_MAX, PAUSE_SECONDS, PAUSE_SECONDS_MAX), -1
+    while True:
+        left = {each: end for each, end in left.items() if end > await log.copied(stream, each)}
+        before, last = last, await log.last(stream)
+        if not left:
+            return last
+        if last > before:
+            patience.renew()
+        elif patience.is_over:
+            problem = f"the stream of {', '.join(topics)} lacks blocks of {min(left)}, and does not advance"
+            raise LogError("N021", problem, "see the server's log; try again when all servers run and have room")
+        await patience.pause()
 
 
-async def _newest(log: Log, topic: str) -> list[Block]:
-    """The last block of a topic; if the last message is not a block, the last one of each source."""
+async def _end(log: Log, topic: str) -> int:
+    """The sequence of the last message of a topic; 0 if there is none."""
     await log.open_topics([topic])
-    try:
-        found = await log.last_of(topic, None)
-        return [] if found is None else [found.block]
-    except DataError:
-        every = []
-        for source in await log.sources(topic):
-            with suppress(DataError):
-                found = await log.last_of(topic, source)
-                every += [] if found is None else [found.block]
-        return every
+    found = await log.last_of(topic, None)
+    return 0 if found is None else found.sequence
 
 
 async def caught_up(log: Log, stream: Stream, topics: Sequence[str]) -> int:

@@ -3,31 +3,34 @@
 A subscriber stores its acknowledgements, and periodically its state. Only its process knows its exact position between two
 snapshots, so the lag is an upper bound: the blocks that it would read again if it resumed now.
 
-Takes: a log. Gives: `Overview`. Never: reads a block of events, or changes anything.
+Takes: a log. Gives: `Overview`. Never: changes anything but what is known of rejected blocks.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.events.types import HEARTBEAT, Catalogue
-from fairlead.runtime.live.core.stream_groups import origin_name, places_from_json
-from fairlead.runtime.live.route_table import texts_of
+from fairlead.runtime.live.core.stream_groups import places_from_json
+from fairlead.runtime.live.rejections import Rejections, rejections_of
+from fairlead.runtime.live.route_table import type_routes
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
-from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
+from fairlead.runtime.live.subscriber.record import groups_of_name
+from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapshot_lists
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.room import BLOCKS_MAX
 from fairlead.transport.log.names import topic_stream
-from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.protocol import Log, StreamState
 
 
 @dataclass(frozen=True)
 class TopicLine:
-    """One topic. `routes`: by type, the conditions for which publishers mark blocks that have matching events."""
+    """One topic. `routes`: by type, the conditions for which publishers mark blocks that have matching events; an empty one is
+    retired. `rejected`: blocks that every reader skips, and which (rejections.py). `used`: the share of its positions that
+    are used up."""
 
     topic: str
     types: tuple[str, ...]
@@ -36,16 +39,21 @@ class TopicLine:
     blocks: int
     events: int
     routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rejected: int = 0
+    rejections: Rejections = field(default_factory=Rejections)
+    used: float = 0.0
 
 
 @dataclass(frozen=True)
 class MergedLine:
-    """One merged stream. `topics` is empty if no durable subscriber reads it. `behind`: blocks that it lacks."""
+    """One merged stream. `topics` is empty if no durable subscriber reads it. `behind`: blocks that it lacks. `used`: the
+    share of its positions that are used up."""
 
     stream: str
     topics: tuple[str, ...]
     blocks: int
     behind: int
+    used: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,10 @@ async def overview_of(log: Log, catalogue: Catalogue) -> Overview:
     names = [each.name for each in catalogue if not each.is_union]
     topics = [await _topic(log, topic, names, catalogue) for topic in catalogue.topics_of(names)]
     behind = {each.stream: each.blocks for each in await log.behind()}
-    merged = [
-        MergedLine(name, read.get(name, ()), await log.last(each), behind.get(name, 0)) for name, each in sorted(there.items())
-    ]
+    merged = []
+    for name, each in sorted(there.items()):
+        last = await log.last(each)
+        merged.append(MergedLine(name, read.get(name, ()), last, behind.get(name, 0), last / BLOCKS_MAX))
     return Overview(tuple(topics), tuple(merged), tuple(subscribers))
 
 
@@ -90,23 +99,27 @@ async def _topic(log: Log, topic: str, names: Sequence[str], catalogue: Catalogu
     types = tuple(sorted(name for name in names if catalogue[name].topic == topic))
     sources, events = await log.sources(topic), 0
     for source in sources:
-        last = await log.last_of(topic, source)
+        last = await log.last_block_of(topic, source)
         events += 0 if last is None else last.block.sequence + last.block.count
-    blocks = await log.last(await log.open_topics([topic])) if sources else 0
-    routes = {name: tuple(texts) for name in types if (texts := (await texts_of(log, name))[0])}
-    return TopicLine(topic, types, topic_stream(topic), len(sources), blocks, events, routes)
+    state = await log.state(await log.open_topics([topic])) if sources else StreamState(1, 0, 0)
+    blocks = state.last - state.first + 1
+    routes = {name: texts for name in types if any(texts := (await type_routes(log, name)).active)}
+    found = await rejections_of(log, topic, catalogue) if blocks else Rejections()
+    return TopicLine(
+        topic, types, topic_stream(topic), len(sources), blocks, events, routes, found.count, found, state.last / BLOCKS_MAX
+    )
 
 
 async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
-    entry = await log.get(SUBSCRIBERS, name)
-    told: dict[str, dict[str, Any]] = {} if entry is None else json.loads(entry.value)["groups"]
+    told = await groups_of_name(log, name)
     lines = []
     for key, each in told.items():
         types, topics = (tuple(tuple(part[word]) for part in each["parts"]) for word in ("types", "topics"))
         streams, count = [await log.open_topics(one) for one in topics], each["count"] or 0
         origin, silent = places_from_json(each["origin"]), places_from_json(each["silent_until"] or 0)
         before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
-        passed = max(await _passed(log, f"{key}-{origin_name(origin)}", count), sum(silent), before)
+        lists = snapshot_lists(key, origin, whole=bool(each.get("emits")))
+        passed = max(*[await _passed(log, one, count) for one in lists], sum(silent), before)
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
         routes = each.get("routes", {})
         if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
@@ -119,6 +132,5 @@ async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
 
 async def _passed(log: Log, lineage: str, count: int) -> int:
     """The steps of the newest snapshot with at most this many deliveries."""
-    entry = await log.get(LINEAGES, lineage)
-    listed = [] if entry is None else json.loads(entry.value)
+    listed, _ = await listed_snapshots(log, lineage)
     return max((steps for steps, delivered in listed if delivered <= count), default=0)

@@ -6,32 +6,49 @@ with one that stored events do not fit (core/declarations.py).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import asyncio
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
-from fairlead.engine import compile
 from fairlead.errors import LanguageError, Place, UsageError
-from fairlead.language.compiler import compile_text
 from fairlead.model.events.types import MAIN, Catalogue, EventType, Kind
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.declarations import (
     Declared,
     DeclaredNames,
     compile_names,
+    compiled,
+    compiled_types,
     declaration,
     declaration_text,
     dependents_of,
     difference,
+    is_declaration,
     is_older,
     own_attributes,
     topic_text,
 )
+from fairlead.runtime.live.retention import put_keep
+from fairlead.transport.log.entry_values import entry_value, unreadable
 from fairlead.transport.log.file_log import of_first_edition
 from fairlead.transport.log.names import token
-from fairlead.transport.log.protocol import Conflict, Log
+from fairlead.transport.log.protocol import Conflict, Log, TableEntry
 
 TABLE = "FL_TYPES"
+DECLARED = {"name": str, "text": str, "version": int, "required": int, "derived": bool, "topic?": str}
+Compiled = TypeVar("Compiled")
+LONG = 4_000
+"""Characters of a text from which compiling it takes more than some milliseconds."""
+
+
+NAME = re.compile(r"[^\W\d]\w{0,199}")
+
+
+async def off_loop(compiling: Callable[[str], Compiled], text: str) -> Compiled:
+    """What is compiled of a text: a long one in a thread, so that the event loop continues."""
+    return compiling(text) if len(text) < LONG else await asyncio.to_thread(compiling, text)
 
 
 class Registry:
@@ -48,12 +65,27 @@ class Registry:
         for key in await self._log.keys(TABLE):
             entry = await self._log.get(TABLE, key)
             if entry is not None:
-                each = Declared(**json.loads(entry.value), revision=entry.revision)
+                each = _declared(entry, key)
                 if not each.topic:
                     raise of_first_edition("OLD")
                 found[each.name] = each
         self._declared = found
-        self.catalogue = compile_text(topic_text(found, ()) + declaration_text(found)).catalogue
+        self.catalogue = (await off_loop(compiled_types, topic_text(found, ()) + declaration_text(found))).catalogue
+
+    async def is_behind(self, names: Iterable[str]) -> bool:
+        """Whether another client has declared one of these types since, or changed it. Reads only the entries of these types,
+        however many there are."""
+        for name in filter(NAME.fullmatch, names):
+            each: EventType | None = self.catalogue.get(name)
+            chain = [name]
+            while each is not None and each.supertype:
+                chain.append(each.supertype)
+                each = self.catalogue.get(each.supertype)
+            for mine in chain:
+                entry, known = await self._log.get(TABLE, token(mine)), self._declared.get(mine)
+                if entry is not None and (known is None or known.revision != entry.revision):
+                    return True
+        return False
 
     async def all_topics(self) -> tuple[str, ...]:
         """The topics of all declared types, also of those that another client has declared since; `main` if there are none."""
@@ -63,7 +95,7 @@ class Registry:
 
     async def find(self, name: str) -> EventType | None:
         """A type by its name, declared here or by another client."""
-        if name not in self.catalogue:
+        if name not in self.catalogue and await self.is_behind([name]):
             await self.refresh()
         return self.catalogue.get(name)
 
@@ -82,7 +114,7 @@ class Registry:
 
     async def declare(self, text: str) -> list[str]:
         """Store the types of a text, and return their names. Raises LanguageError, UsageError; then nothing was stored."""
-        rules = compile_names(text)
+        rules = await off_loop(compile_names, text)
         if rules.subscriptions:
             raise UsageError(
                 "A242",
@@ -91,19 +123,21 @@ class Registry:
             )
         while True:
             await self.refresh()
-            plan = self._compiled(text, rules, rules.declared, compile_text)
+            plan = await self._compiled(text, rules, rules.declared, compiled_types)
             if await self._stored([plan.catalogue[name] for name in rules.declared], plan.catalogue, derived=False):
+                for topic, keep in sorted(rules.kept.items()):
+                    await put_keep(self._log, topic, keep)
                 await self.refresh()
                 return list(rules.declared)
 
     async def plan(self, text: str) -> Plan:
         """The plan of rules, completed with declared types that they omit. Declares the types that the rules contain or emit.
         Raises LanguageError, UsageError."""
-        rules = compile_names(text)
+        rules = await off_loop(compile_names, text)
         while True:
             await self.refresh()
             left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
-            plan = self._compiled(text, rules, left_out, compile)
+            plan = await self._compiled(text, rules, left_out, compiled)
             mine = [plan.catalogue[name] for name in rules.declared]
             emitted = [plan.catalogue[name] for name in rules.emitted if name not in rules.declared]
             publishable = [each for each in emitted if all(a.type.kind is not Kind.INTERVAL for a in each.attributes)]
@@ -115,10 +149,10 @@ class Registry:
 
     async def read_plan(self, text: str) -> Plan:
         """The plan of rules, for readers: declares nothing. Raises LanguageError, UsageError."""
-        rules = compile_names(text)
+        rules = await off_loop(compile_names, text)
         await self.refresh()
         left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
-        plan = self._compiled(text, rules, left_out, compile)
+        plan = await self._compiled(text, rules, left_out, compiled)
         for name in rules.declared:
             if name in self._declared:
                 self._require_agreeing(plan.catalogue[name], plan.catalogue)
@@ -130,7 +164,9 @@ class Registry:
             fix = "use another type name; only new attributes at the end are allowed"
             raise UsageError("A243", f"'{each.name}' is already declared differently: {told}", fix)
 
-    def _compiled(self, text: str, rules: DeclaredNames, left_out: Iterable[str], compiling: object) -> Plan:
+    async def _compiled(
+        self, text: str, rules: DeclaredNames, left_out: Iterable[str], compiling: Callable[[str], Plan]
+    ) -> Plan:
         """Types that the text declares again stay in their topics, unless it names another."""
         own = set(left_out)
         leaning = dependents_of(self._declared, own)
@@ -138,7 +174,7 @@ class Registry:
         after = f"\n{declaration_text(leaning)}" if leaning else ""
         lines = before.count("\n")
         try:
-            return compiling(before + text + after)  # type: ignore[operator,no-any-return]
+            return await off_loop(compiling, before + text + after)
         except LanguageError as error:
             place = error.place
             if isinstance(place, Place) and place.line > lines:
@@ -168,3 +204,13 @@ class Registry:
         except Conflict:
             return False
         return True
+
+
+def _declared(entry: TableEntry, key: str) -> Declared:
+    """Raises StateError (S147)."""
+    told = entry_value(entry.value, DECLARED, TABLE, key)
+    name = told["name"]
+    if not NAME.fullmatch(name) or token(name) != key or not is_declaration(told["text"], name):
+        raise unreadable(TABLE, key)
+    topic = told.get("topic", "")
+    return Declared(name, told["text"], told["version"], told["required"], told["derived"], entry.revision, topic)

@@ -25,7 +25,8 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
-from fairlead.runtime.live.subscriber.group_start import Early, Start
+from fairlead.runtime.live.retention import TopicRetention
+from fairlead.runtime.live.subscriber.request import Early, Start
 from fairlead.runtime.live.subscriber.subscription import Ends, LiveSubscription
 from fairlead.transport.threads.loop_thread import LoopThread
 
@@ -105,6 +106,9 @@ class SyncClient:
     def receipts(self, name: str) -> Mapping[str, Receipt]:
         return self._call(self._client.receipts(name))
 
+    def group_names(self, name: str) -> Mapping[str, str]:
+        return self._call(self._client.group_names(name))
+
     def compare(self, a: str, b: str) -> Comparison:
         return self._call(self._client.compare(a, b))
 
@@ -116,6 +120,9 @@ class SyncClient:
 
     def overview(self) -> Overview:
         return self._call(self._client.overview())
+
+    def retain(self, *, apply: bool = False, read: bool = False) -> tuple[TopicRetention, ...]:
+        return self._call(self._client.retain(apply=apply, read=read))
 
     def sweep(self) -> list[str]:
         return self._call(self._client.sweep())
@@ -167,6 +174,10 @@ class SyncSubscription:
     @property
     def plan(self) -> Plan:
         return self._live.plan
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        return self._live.rejected
 
     @property
     def verdict_counts(self) -> Mapping[EventVerdict, int]:

@@ -14,7 +14,7 @@ from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.input.frames import input_of
 from fairlead.runtime.spark.job.batch_job import match_batch
-from fairlead.runtime.spark.job.targets import groups_of
+from fairlead.runtime.spark.job.targets import groups_of, stream_groups
 from fairlead.runtime.spark.setup.readiness import require_session, require_store, warn_of_partitions
 from fairlead.runtime.spark.setup.workers import interpreter, require_workers
 from fairlead.runtime.spark.stream.frontier import frontier_of
@@ -48,8 +48,8 @@ def match(
     the events: if they are attributes, a shorthand for ORDER BY in the rules. Ties are broken by source, sequence, type and
     content, so the order depends on the rows only. `position` names
     a column with the position itself, such as the offset in a log. Rows that repeat a `sequence` of their `source` are dropped
-    and returned with the verdict "repeated". `until`: no further event has a time up to and including this, so absences due by
-    then are decided.
+    and returned with the verdict "repeated"; the defaults are the columns `_source` and `_sequence`, if there are any. `until`:
+    no further event has a time up to and including this, so absences due by then are decided.
 
     By default a bad row stops the job: here, if Spark itself finds it, or when the result is computed, as Spark's exception
     with the coded message in it (a DataError within `coded_errors()`). With `on_bad="skip"` it has the verdict "rejected".
@@ -85,7 +85,8 @@ def match(
         raise UsageError(
             "A216", f"buckets is {buckets!r}", "use a whole number from 1 on: the tasks of each group of keyed subscriptions"
         )
-    groups, spark = groups_of(plan), given.frame.sparkSession
+    spark = given.frame.sparkSession
+    groups = stream_groups(plan) if given.frame.isStreaming and not given.positioned else groups_of(plan)
     if given.frame.isStreaming:
         if until is not None:
             raise UsageError("A213", "`until` is not supported on streams", "send a heartbeat with that time")

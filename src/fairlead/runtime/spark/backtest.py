@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.plans.plan import Plan
+from fairlead.order.log_holdback import STORED
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
-from fairlead.runtime.spark.input.arrivals import STORED
 from fairlead.runtime.spark.input.files import EventFiles, Ordered
+from fairlead.runtime.spark.job.result_rows import AHEAD
 from fairlead.runtime.spark.output.views import IN_ORDER
 from fairlead.transport.admission.gate import OnBad
 
@@ -36,13 +37,15 @@ BARS = "▏▎▍▌▋▊▉█"
 
 @dataclass(frozen=True)
 class Backtest:
-    """`counts` by subscription and day; the day is None if rows are not ordered by a time."""
+    """`counts` by subscription and day; the day is None if rows are not ordered by a time. `ahead`: how many of the events take
+    no part, because their time is too far after that of their storage."""
 
     plan: Plan
     counts: Counter[tuple[str, date | None]]
     events: int
     rejected: int
     seconds: float
+    ahead: int = 0
 
     @property
     def days(self) -> list[date]:
@@ -68,6 +71,7 @@ class Backtest:
         return {
             "events": self.events,
             "rejected": self.rejected,
+            **({"ahead": self.ahead} if self.ahead else {}),
             "relations": relations,
             "seconds": round(self.seconds, 3),
         }
@@ -92,7 +96,7 @@ def backtest(
     order: dict[str, Any] = {"order_by": names, "type_column": ordered.type_column}
     with coded_errors():
         frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
-        days = _days(_in_time(given, plan, ordered), ordered)
+        days = _days(_placed(given, plan, ordered), ordered, descending=plan.order is not None and plan.order.descending[0])
         at = _stretch([start for _, start, _ in days]).alias("at")
         rows = frame.groupBy("verdict", "subscription", at).count().collect()
         bad = 0 if source.bad is None else source.bad.count()
@@ -100,12 +104,14 @@ def backtest(
     for row in rows:
         if row["verdict"] == IN_ORDER:
             counts[row["subscription"], days[row["at"]][0]] += row["count"]
-    rejected = bad + sum(row["count"] for row in rows if row["verdict"] != IN_ORDER)
-    return Backtest(plan, counts, sum(number for _, _, number in days), rejected, time.perf_counter() - began)
+    ahead = sum(row["count"] for row in rows if row["verdict"] == AHEAD)
+    rejected = bad + sum(row["count"] for row in rows if row["verdict"] not in (IN_ORDER, AHEAD))
+    events = ahead + sum(number for _, _, number in days)
+    return Backtest(plan, counts, events, rejected, time.perf_counter() - began, ahead)
 
 
-def _days(given: DataFrame, ordered: Ordered) -> list[tuple[date | None, int, int]]:
-    """Each day with rows, its first position, and how many rows it has."""
+def _days(given: DataFrame, ordered: Ordered, descending: bool) -> list[tuple[date | None, int, int]]:
+    """Each day with rows, in the order of the rows, its first position, and how many rows it has."""
     from pyspark.sql import functions as F
 
     name = ordered.order_by[0]
@@ -117,7 +123,9 @@ def _days(given: DataFrame, ordered: Ordered) -> list[tuple[date | None, int, in
         day = F.floor(F.unix_micros(column) / 86_400_000_000)
     else:
         day = F.unix_date(column) if kind == "date" else F.lit(None).cast("bigint")
-    rows = sorted((row["day"], row["count"]) for row in given.groupBy(day.alias("day")).count().collect())
+    rows = sorted((row["day"], row["count"]) for row in given.groupBy(day.alias("day")).count().collect())[
+        :: -1 if descending else 1
+    ]
     starts = [0, *accumulate(number for _, number in rows)]
     return [
         (None if day is None else EPOCH.date() + DAY * day, start, number)
@@ -125,10 +133,14 @@ def _days(given: DataFrame, ordered: Ordered) -> list[tuple[date | None, int, in
     ]
 
 
-def _in_time(given: DataFrame, plan: Plan, ordered: Ordered) -> DataFrame:
-    """Without the rows that are ahead: they have no place in the order."""
+def _placed(given: DataFrame, plan: Plan, ordered: Ordered) -> DataFrame:
+    """Without the rows that have no place in the order: they are ahead, or a key is NaN. (Those with a null are already
+    rejected.)"""
     from pyspark.sql import functions as F
 
+    for name in ordered.order_by:
+        if given.schema[name].dataType.simpleString() in ("float", "double"):
+            given = given.filter(~F.isnan(f"`{name}`"))
     ahead = None if plan.order is None else plan.order.ahead_us
     if ahead is None or STORED not in given.columns:
         return given

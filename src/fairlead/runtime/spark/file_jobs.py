@@ -167,7 +167,7 @@ def run_stream(
             counts = _counts(batch)  # 2
             found = parts(batch)
             revised = ("revision",) if "revision" in batch.columns else ()
-            sorted_once = found["relations"].repartition(1).sortWithinPartitions(*revised, *DELIVERY)
+            sorted_once = found["relations"].repartition(1).sortWithinPartitions(*revised, *DELIVERY, "subscription")
             if any(_of(counts, verdict) for verdict in DELIVERED):  # 3
                 write_batch(sorted_once, out.relations, out.form, number, note.plan)
             for verdict, path in ((LATE, out.late), (AHEAD, out.ahead), (REPEATED, out.repeated)):

@@ -82,11 +82,11 @@ class Campaign:
             asyncio.run(self._declare())
             url_of = self.cluster.url_of
             self.publishers = [
-                Worker(name, self._folder, "publisher", "stored", [url_of(name), name, types, str(self._pause)])
+                Worker(name, self._folder, "actors.publisher", "stored", [url_of(name), name, types, str(self._pause)])
                 for name, types in SOURCES.items()
             ]
             self.subscribers = [
-                Worker(name, self._folder, "subscriber", "acked", [url_of(name), name, rules, RELAYED.get(name, "")])
+                Worker(name, self._folder, "actors.subscriber", "acked", [url_of(name), name, rules, RELAYED.get(name, "")])
                 for name, rules in RULES.items()
             ]
             for each in self.workers:
@@ -150,7 +150,7 @@ class Campaign:
                     raise LogError("N040", f"{when}, {each.ended}", "see its record")
             if time.monotonic() > end:
                 names = ", ".join(each.name for each in waiting)
-                history = "\n".join(self.told)
+                history = "\n".join([*self.told, *(each.tasks() for each in waiting)])
                 raise LogError("N040", f"{when}, {names} made no progress\n{history}", f"see the records in {self._folder}")
             time.sleep(0.05)
         self.say("  all get on")

@@ -1,7 +1,7 @@
 """Credentials for a server: user and password, token, key, certificates; from arguments or from the environment.
 
 Takes: the arguments of `connect`. Gives: credentials, completed by FAIRLEAD_USER, FAIRLEAD_PASSWORD, FAIRLEAD_TOKEN,
-FAIRLEAD_NKEY (a file), FAIRLEAD_CA, FAIRLEAD_CERTIFICATE, FAIRLEAD_KEY. Never: prints a secret.
+FAIRLEAD_NKEY (a file), FAIRLEAD_CA, FAIRLEAD_CERTIFICATE, FAIRLEAD_KEY, FAIRLEAD_SIGNING_KEYS. Never: prints a secret.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ VARIABLES: Mapping[str, str] = {
     "ca": "FAIRLEAD_CA",
     "certificate": "FAIRLEAD_CERTIFICATE",
     "key": "FAIRLEAD_KEY",
+    "signing_keys": "FAIRLEAD_SIGNING_KEYS",
 }
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """`nkey`, `ca`, `certificate` and `key` are files."""
+    """`nkey`, `ca`, `certificate`, `key` and `signing_keys` (signed_log.py) are files."""
 
     user: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -38,6 +39,7 @@ class Credentials:
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
+    signing_keys: str | None = None
 
     def with_environment(self) -> Credentials:
         """Missing values are taken from the environment, unless credentials of another kind were passed."""
@@ -52,6 +54,20 @@ class Credentials:
     @property
     def encrypted(self) -> bool:
         return bool(self.ca or self.certificate)
+
+    @property
+    def inbox(self) -> str | None:
+        """The beginning of the client's inboxes, by which a server can keep others from listening there."""
+        if self.nkey is not None:
+            _present(self.nkey, "nkey")
+            import nkeys  # type: ignore[import-untyped]
+
+            try:
+                return f"_INBOX.{nkeys.from_seed(Path(self.nkey).read_bytes().strip()).public_key.decode()}"
+            except Exception:  # of its own, for each way in which a seed can be wrong; connecting reports it
+                return None
+        plain = self.user is not None and self.user.isascii() and self.user.replace("-", "").replace("_", "").isalnum()
+        return f"_INBOX.{self.user}" if plain else None
 
     def credentials(self) -> dict[str, Any]:
         if self.nkey is not None:

@@ -75,12 +75,14 @@ class FileLog(MemoryLog):
                 if "topic" not in told:
                     raise of_first_edition(f"file:{self.folder}")
                 super()._appended(Block(payload=value, **told | {"types": tuple(told["types"])}), record["at"])
+            case "trim":
+                self._trim(record["name"], record["first"])
             case "remove stream":
                 self._removed(record["name"])
             case "set":
-                super()._set(record["table"], record["key"], value)
+                super()._set(record["table"], record["key"], value, record.get("at", 0), record.get("after"))
             case "remove":
-                self._tables.get(record["table"], {}).pop(record["key"], None)
+                super()._remove(record["table"], record["key"])
             case "object":
                 self._objects.setdefault(record["store"], {})[record["name"]] = value
             case "remove object":
@@ -100,21 +102,26 @@ class FileLog(MemoryLog):
         super()._made(name, sources)
 
     def _appended(self, block: Block, at: int) -> int:
-        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks", "topic", "types")
+        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks", "topic", "types", "hops")
         self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
         return super()._appended(block, at)
+
+    async def trim(self, stream: Stream, first: int) -> None:
+        """The journal keeps what it has: it is read as far as it goes, and then trimmed."""
+        self._write({"do": "trim", "name": stream.name, "first": first})
+        self._trim(stream.name, first)
 
     async def remove_stream(self, stream: Stream) -> None:
         self._write({"do": "remove stream", "name": stream.name})
         self._removed(stream.name)
 
-    def _set(self, table: str, key: str, value: bytes) -> None:
-        self._write({"do": "set", "table": table, "key": key}, value)
-        super()._set(table, key, value)
+    def _set(self, table: str, key: str, value: bytes, at: int, after: int | None) -> None:
+        self._write({"do": "set", "table": table, "key": key, "at": at, "after": after}, value)
+        super()._set(table, key, value, at, after)
 
-    async def remove(self, table: str, key: str) -> None:
+    def _remove(self, table: str, key: str) -> None:
         self._write({"do": "remove", "table": table, "key": key})
-        await super().remove(table, key)
+        super()._remove(table, key)
 
     async def put_object(self, store: str, name: str, value: bytes) -> None:
         self._write({"do": "object", "store": store, "name": name}, value)

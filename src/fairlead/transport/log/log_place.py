@@ -13,11 +13,21 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import ExitStack
+from typing import Protocol, runtime_checkable
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.signed_log import SignedLog, signing_keys
+from fairlead.transport.log.trims import TableReader
+
+
+@runtime_checkable
+class RecordUser(Protocol):
+    """A log that reads its own tables, as they are for its users."""
+
+    records: TableReader
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,18 @@ class LogPlace:
     access: Credentials
 
     async def open(self, held: ExitStack) -> tuple[Log, str]:
-        """The log and its URL. Cleanup is registered with `held`. Raises LogError, UnsupportedError."""
+        """The log and its URL. Cleanup is registered with `held`. Raises LogError, UnsupportedError, UsageError."""
+        return await self.open_signed(held)
+
+    async def open_signed(self, held: ExitStack) -> tuple[SignedLog, str]:
+        keys = signing_keys(self.access.signing_keys)
+        log, url = await self._log(held)
+        signed = SignedLog(log, keys)
+        if isinstance(log, RecordUser):
+            log.records = signed
+        return signed, url
+
+    async def _log(self, held: ExitStack) -> tuple[Log, str]:
         if self.url is not None and self.url.startswith("memory:"):
             from fairlead.transport.log.memory_log import MemoryLog
 

@@ -14,6 +14,10 @@ from fairlead.transport.log.blocks.block_filter import MIXED, ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
+LEASES = "FL_LEASES"
+"""The table of leases. Its entries, and the traces of removed ones, may go when `LEASES_KEPT_SECONDS` have passed."""
+LEASES_KEPT_SECONDS = 8 * 24 * 3600
+"""A day more than the longest lease."""
 
 
 def token(name: str) -> str:
@@ -51,6 +55,11 @@ def subject(topic: str, type_name: str, source: str, letters: str) -> str:
     """The subject of a block. `letters`: by route (block_filter.py), each a word of its own, so that readers can filter by one
     of them."""
     return f"fl.e.{token(topic)}.{_lane(type_name)}.{source}.{'.'.join(letters)}"
+
+
+def stream_of_subject(found: str) -> str:
+    """The stream of the topic of a subject."""
+    return f"FL_TOPIC_{found.split('.')[2]}"
 
 
 def source_of(found: str) -> str:

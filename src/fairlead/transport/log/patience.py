@@ -9,6 +9,9 @@
                 raise
         await patience.pause()
 
+A process that stood still (stopped, or on a machine that slept) has not been waiting: one attempt counts for at most a share of
+the time, so several are always made.
+
 Takes: seconds. Gives: pauses that double, and whether the time is over. Never: retries anything itself.
 """
 
@@ -17,8 +20,14 @@ from __future__ import annotations
 import asyncio
 import time
 
+from fairlead.transport.clocks import clocks
+
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.05, 1.0
 """The first pause, about the delay of a busy server; and the longest, about the time of a leader election."""
+
+
+ATTEMPTS_MIN = 4
+"""How many attempts the time is enough for, however long one takes."""
 
 
 class Patience:
@@ -26,19 +35,25 @@ class Patience:
 
     def __init__(self, seconds: float, pause: float = PAUSE_SECONDS, pause_max: float = PAUSE_SECONDS_MAX) -> None:
         self._seconds, self._first, self._most = seconds, pause, pause_max
+        self._end = self._asked = 0.0
         self.renew()
 
     @property
     def is_over(self) -> bool:
-        return time.monotonic() > self._end
+        now = clocks().monotonic()
+        if self._seconds:
+            self._end += max(0.0, now - self._asked - max(self._seconds / ATTEMPTS_MIN, self._most))
+        self._asked = now
+        return now > self._end
 
     def renew(self) -> None:
         """There was progress: start again with the full time, and short pauses."""
-        self._end, self._next = time.monotonic() + self._seconds, self._first
+        self._asked = clocks().monotonic()
+        self._end, self._next = self._asked + self._seconds, self._first
 
     def extend(self, seconds: float) -> None:
         """At least this many seconds from now."""
-        self._end = max(self._end, time.monotonic() + seconds)
+        self._end = max(self._end, clocks().monotonic() + seconds)
 
     async def pause(self) -> None:
         await asyncio.sleep(self._taken())

@@ -15,8 +15,9 @@ from fairlead.errors import LogError
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patience import PAUSE_SECONDS, Patience
-from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stored, Stream, TableEntry, Unavailable
+from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stored, Stream, StreamState, TableEntry, Unavailable
 from fairlead.transport.log.shared_reader import Sharing
+from fairlead.transport.log.trims import trimmed_last
 
 Answer = TypeVar("Answer")
 
@@ -26,6 +27,7 @@ class PatientLog:
         self._log, self.patience, self._pause = log, patience, pause
         self.bytes_max = log.bytes_max
         self.read = Sharing(log).read
+        self.heads = log.heads
 
     async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         trying = Patience(self.patience, self._pause)
@@ -43,16 +45,34 @@ class PatientLog:
     async def append(self, block: Block, after: int) -> int:
         return await self._log.append(block, after)
 
-    async def last_of(
-        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
-    ) -> Stored | None:
-        return await self._asked(lambda: self._log.last_of(topic, source, type, merged))
+    async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
+        return await self._asked(lambda: self._log.last_of(topic, source, type))
+
+    async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        """Also if that block has been trimmed (trims.py)."""
+        found = await self._asked(lambda: self._log.last_block_of(topic, source, type))
+        return found if found is not None else await trimmed_last(self, topic, source, type)
+
+    async def copied(self, stream: Stream, topic: str) -> int:
+        return await self._asked(lambda: self._log.copied(stream, topic))
+
+    async def check(self, stream: Stream, sequence: int, time: int) -> None:
+        await self._asked(lambda: self._log.check(stream, sequence, time))
 
     async def sources(self, topic: str) -> list[str]:
         return await self._asked(lambda: self._log.sources(topic))
 
     async def last(self, stream: Stream, only: Only | None = None) -> int:
         return await self._asked(lambda: self._log.last(stream, only))
+
+    async def state(self, stream: Stream) -> StreamState:
+        return await self._asked(lambda: self._log.state(stream))
+
+    async def count(self, stream: Stream, after: int, topic: str) -> int:
+        return await self._asked(lambda: self._log.count(stream, after, topic))
+
+    async def trim(self, stream: Stream, first: int) -> None:
+        await self._asked(lambda: self._log.trim(stream, first))
 
     async def before(self, stream: Stream, time: int) -> int:
         return await self._asked(lambda: self._log.before(stream, time))
@@ -80,6 +100,9 @@ class PatientLog:
 
         return await self._asked(ask)
 
+    async def revision_of(self, table: str, key: str) -> int:
+        return await self._asked(lambda: self._log.revision_of(table, key))
+
     async def remove(self, table: str, key: str) -> None:
         await self._asked(lambda: self._log.remove(table, key))
 
@@ -97,6 +120,9 @@ class PatientLog:
 
     async def objects(self, store: str) -> list[str]:
         return await self._asked(lambda: self._log.objects(store))
+
+    async def now(self, table: str) -> int:
+        return await self._asked(lambda: self._log.now(table))
 
     async def merged(self) -> list[Stream]:
         return await self._asked(self._log.merged)

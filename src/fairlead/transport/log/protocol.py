@@ -26,6 +26,14 @@ class Unavailable(Exception):
     """No answer in time: the operation may have succeeded or not. Repeating it is safe, and may help."""
 
 
+class Trimmed(Exception):
+    """The blocks after `after` have been trimmed: the stream begins with the sequence `first` now."""
+
+    def __init__(self, stream: Stream, after: int, first: int) -> None:
+        super().__init__(f"{stream.name} begins with {first}")
+        self.stream, self.after, self.first = stream, after, first
+
+
 class Stored(NamedTuple):
     """A block in a stream. `time`: when it was stored there, in microseconds since 1970. `merged`: its time in the one order of
     several streams, if it is read so: no block after it in its stream has an earlier one."""
@@ -41,8 +49,13 @@ class Stored(NamedTuple):
 
 
 class TableEntry(NamedTuple):
+    """`time`: when it was stored, by the clock of the log, in microseconds since 1970. `after`: the revision that the log
+    compared with the last one of the key before it stored this one; None if it compared none."""
+
     value: bytes
     revision: int
+    time: int = 0
+    after: int | None = None
 
 
 class Stream(NamedTuple):
@@ -50,6 +63,15 @@ class Stream(NamedTuple):
 
     name: str
     made: str
+
+
+class StreamState(NamedTuple):
+    """The extent of a stream: the sequences of its first and last block (if all were trimmed, `first` is one more than `last`),
+    and the bytes that it takes."""
+
+    first: int
+    last: int
+    bytes: int
 
 
 class MergeLag(NamedTuple):
@@ -73,11 +95,17 @@ class Log(Protocol):
         type (0: none). Raises Conflict, Unavailable, LogError."""
         ...
 
-    async def last_of(
-        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
-    ) -> Stored | None:
-        """The last block of a source, or of any, in the stream of a topic: of a type, or of any. With `merged`, the last such
-        block of the topic that this stream has copied."""
+    async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
+        """The last block of a source, or of any, in the stream of a topic: of a type, or of any. It may be a rejected one, in
+        the place of a message that is no block: an append has to name that, too."""
+        ...
+
+    async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        """The same, without rejected blocks."""
+        ...
+
+    async def copied(self, stream: Stream, topic: str) -> int:
+        """The sequence in a topic of the last block that a merged stream has copied from it; 0 if there is none."""
         ...
 
     async def sources(self, topic: str) -> list[str]:
@@ -86,7 +114,26 @@ class Log(Protocol):
 
     def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
         """The blocks after the sequence `after`, and new blocks as they arrive, without end; several at a time if available.
-        With `only`, the blocks that pass the filter."""
+        With `only`, the blocks that pass the filter. Raises LogError if the stream is not the one that was read any more, or
+        blocks of it were removed (stream_health.py), Trimmed if its first blocks were."""
+        ...
+
+    def heads(self, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
+        """The blocks after `after`, up to and including `last`, without their payloads."""
+        ...
+
+    async def state(self, stream: Stream) -> StreamState: ...
+
+    async def count(self, stream: Stream, after: int, topic: str) -> int:
+        """The number of blocks of a topic after the sequence `after`."""
+        ...
+
+    async def trim(self, stream: Stream, first: int) -> None:
+        """Removes all blocks before the sequence `first`. The sequences of the others, and of new blocks, do not change."""
+        ...
+
+    async def check(self, stream: Stream, sequence: int, time: int) -> None:
+        """Raises LogError unless the stream still has the block that was read at this sequence, and stored at this time."""
         ...
 
     async def last(self, stream: Stream, only: Only | None = None) -> int:
@@ -103,6 +150,10 @@ class Log(Protocol):
         """Returns the new revision. With `revision`, only if that is the current one (0: there is none). Raises Conflict."""
         ...
 
+    async def revision_of(self, table: str, key: str) -> int:
+        """The revision of the last change of a key, its removal included; 0 if there is none. `put` accepts it, too."""
+        ...
+
     async def remove(self, table: str, key: str) -> None: ...
 
     async def keys(self, table: str) -> list[str]:
@@ -115,6 +166,10 @@ class Log(Protocol):
 
     async def objects(self, store: str) -> list[str]:
         """Sorted by name."""
+        ...
+
+    async def now(self, table: str) -> int:
+        """The time by the clock that stamps the entries of a table, in microseconds since 1970."""
         ...
 
     async def merged(self) -> list[Stream]:

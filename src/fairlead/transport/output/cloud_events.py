@@ -382,10 +382,17 @@ def _delivery_id(relation: Relation, plan: Plan, number: int | None) -> str:
     return relation.id if number is None or not plan.revises else f"{number}-{relation.id}"
 
 
+def _report_id(report: EventReport) -> str:
+    event = report.event
+    numbered = (event.position,) if event.sequence is None else (event.source, event.sequence)
+    return "-".join(map(str, (report.verdict.replace(" ", "-"), *report.subscriptions, event.type, *numbered)))
+
+
 def report_event(report: EventReport, plan: Plan) -> dict[str, Any]:
     """The source and the id identify the report permanently:
 
-    id       the verdict and the position of the event
+    id       the verdict, the subscriptions, and the type, source and sequence of the event, or its position if it has none;
+             otherwise positions do not identify it, as every order of topics counts them for itself
     source   /plans/<digest of the rules>
     type     fairlead.verdict
     subject  the type of the event
@@ -394,7 +401,7 @@ def report_event(report: EventReport, plan: Plan) -> dict[str, Any]:
     """
     return {
         "specversion": VERSION,
-        "id": f"{report.verdict.replace(' ', '-')}-{report.event.position}",
+        "id": _report_id(report),
         "source": f"/plans/{plan.digest}",
         "type": VERDICT_TYPE,
         "subject": report.event.type,

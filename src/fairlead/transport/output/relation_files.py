@@ -77,6 +77,10 @@ class JudgedColumns(Protocol):
     def columns(self) -> Columns: ...
     @property
     def verdicts(self) -> Sequence[EventVerdict]: ...
+    @property
+    def subscriptions(self) -> Sequence[str]:
+        """For which, if not for all."""
+        ...
 
 
 class OutputFile:
@@ -345,4 +349,5 @@ class LateWriter(_Writer):
             if stored is not None and stored[at] <= TIMESTAMP_RANGE[1]:  # otherwise the record does not tell it
                 given["_stored"] = jsonable(int(stored[at]), Kind.TIMESTAMP)
             origin = {name: value for name, value in given.items() if value is not None}
-            self._line(event.to_json() | origin | {"_verdict": verdict.value})
+            told_to = {"_subscriptions": list(told.subscriptions)} if told.subscriptions else {}
+            self._line(event.to_json() | origin | {"_verdict": verdict.value} | told_to)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
 
@@ -65,11 +66,25 @@ def plain(column: pa.Array) -> pa.Array:
         except pa.ArrowException as error:
             problem = f"the dictionary of a column is damaged: {error}"
             raise DataError("D032", problem, "write the table again", "table") from None
-    if is_.is_large_string(column.type) or is_.is_string_view(column.type):
+    if is_.is_string_view(column.type) or is_.is_binary_view(column.type):
+        return _without_views(column, pa.string() if is_.is_string_view(column.type) else pa.binary())
+    if is_.is_large_string(column.type):
         return column.cast(pa.string())
-    if is_.is_large_binary(column.type) or is_.is_binary_view(column.type) or is_.is_fixed_size_binary(column.type):
+    if is_.is_large_binary(column.type) or is_.is_fixed_size_binary(column.type):
         return column.cast(pa.binary())
     return column
+
+
+def _without_views(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Arrow validates only the views of values that are not NULL, but its cast follows all of them, wherever they lead: those
+    of NULLs become views of nothing first."""
+    if column.null_count:
+        validity, views, *texts = column.buffers()
+        made = np.frombuffer(views, dtype=np.uint64)[: 2 * (column.offset + len(column))].reshape(-1, 2).copy()
+        made[column.offset :][column.is_null().to_numpy(zero_copy_only=False)] = 0
+        parts = [validity, pa.py_buffer(made), *texts]
+        column = pa.Array.from_buffers(column.type, len(column), parts, column.null_count, column.offset)
+    return column.cast(wanted)
 
 
 def _boolean(column: pa.Array, wanted: DataType) -> pa.Array:
@@ -145,7 +160,7 @@ def values_of(column: pa.Array) -> list[Any]:
             return _moments(column)
         return list(column.to_pylist())
     except UnicodeDecodeError:
-        raw = column.cast(pa.binary()).to_pylist()
+        raw = plain(column.view(BYTES_OF_TEXT.get(column.type, column.type))).to_pylist()
         return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
     except (ValueError, OverflowError, pa.ArrowException):
         return [Opaque(_shown(scalar)) if scalar.is_valid else None for scalar in column]

@@ -1,30 +1,214 @@
-"""The record of a durable subscriber belongs to one process, also where a write had no answer."""
+"""An acknowledgement costs what is acknowledged, however long the rules are; and a name has one owner."""
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
+import fairlead
+from fairlead.deliver.receipt import NOTHING, Receipt
 from fairlead.errors import StateError
-from fairlead.runtime.live.subscriber.record import SubscriberRecord
+from fairlead.runtime.live.subscriber import record
+from fairlead.runtime.live.subscriber.record import SubscriberRecord, groups_of_name, receipts_of
 from fairlead.transport.log.memory_log import MemoryLog
+from fairlead.transport.log.protocol import Conflict, TableEntry, Unavailable
+from tests.runtime.live.reading import more, some
+from tests.transport.log.logs import run
+
+EMPTY = Receipt("rules", 0, NOTHING)
 
 
-def test_a_write_of_its_own_that_was_stored_without_an_answer_is_no_conflict() -> None:
-    async def written() -> None:
+class Counting(MemoryLog):
+    """Counts the bytes that are put into tables."""
+
+    bytes_put = 0
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        self.bytes_put += len(value)
+        return await super().put(table, key, value, revision)
+
+
+def acknowledged(number: int) -> dict[str, Any]:
+    return {"count": number, "digest": f"{number:032x}", "joined": 0, "joined_digest": "0" * 32}
+
+
+async def opened(log: MemoryLog, groups: int, rules: str = "") -> SubscriberRecord:
+    found = SubscriberRecord(log, "desk")
+    if not await found.read():
+        found.rules = found.text = rules
+        part = {"types": ["A"], "topics": ["main"], "stream": "FL_TOPIC_main"}
+        begun = {"parts": [part], "origin": 0, "silent_until": None, "count": None, "digest": None}
+        found.groups = {f"g{at}": {"names": [f"S{at}"], **begun} for at in range(groups)}
+    assert await found.take_over()
+    await found.write()
+    return found
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_an_acknowledgement_does_not_store_the_rules_again(size: int) -> None:
+    async def work() -> None:
+        log = Counting()
+        found = await opened(log, 1000, "x" * size)
+        log.bytes_put = 0
+        for number in range(50):
+            await found.acknowledge({"g7": acknowledged(number)})
+        assert log.bytes_put < 50 * 300
+        for at in range(1000):
+            await found.acknowledge({f"g{at}": acknowledged(at)})
+        assert log.bytes_put / 1000 < 20_000 + 2 * size / record.SINCE_MAX * 1.2
+        assert {key: each["count"] for key, each in (await groups_of_name(log, "desk")).items()} == {
+            f"g{at}": at for at in range(1000)
+        }
+
+    run(work)
+
+
+def test_the_owner_of_a_name_changes_without_a_loss() -> None:
+    async def work() -> None:
         log = MemoryLog()
-        one, other = SubscriberRecord(log, "desk"), SubscriberRecord(log, "desk")
-        await one.write()
-        before = one._revision
-        await one.write()
-        one._revision = before  # the answer to the second write was lost
-        await one.write()
-        assert await other.read()
-        await other.write()
-        for _ in range(2):
-            with pytest.raises(StateError, match="S134"):
-                await one.write()
-        await other.write()
+        first = await opened(log, 3)
+        await first.acknowledge({"g1": acknowledged(5)})
+        second = await opened(log, 3)
+        assert second.groups["g1"]["count"] == 5
+        with pytest.raises(StateError, match="S134"):
+            await first.acknowledge({"g1": acknowledged(6)})
+        await second.acknowledge({"g2": acknowledged(7)})
+        third = SubscriberRecord(log, "desk")
+        assert await third.read()
+        await second.acknowledge({"g2": acknowledged(8)})  # after the third has read
+        assert not await third.take_over()
+        again = await opened(log, 3)
+        assert [again.groups[f"g{at}"]["count"] for at in range(3)] == [None, 5, 8]
 
-    asyncio.run(written())
+    run(work)
+
+
+class Delaying(MemoryLog):
+    """Stores some of what is put later, when asked to, as a leader does that was cut off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delays, self._sent = False, list[tuple[str, str, bytes, int | None]]()
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        if self.delays:
+            self._sent.append((table, key, value, revision))
+            raise Unavailable("no answer")
+        return await super().put(table, key, value, revision)
+
+    async def store(self) -> None:
+        for each in self._sent:
+            with suppress(Conflict):
+                await super().put(*each)
+        self._sent.clear()
+
+
+@pytest.mark.parametrize("when", range(5))
+@pytest.mark.parametrize("lost", ["acknowledgement", "record"])
+def test_what_a_previous_owner_sent_may_be_stored_at_any_time(lost: str, when: int) -> None:
+    """Its last write was not answered, so it subscribes again, and that write is stored meanwhile: nobody is shut out, and
+    nothing that was acknowledged in the end is lost."""
+
+    async def work() -> None:
+        log = Delaying()
+        first = await opened(log, 3)
+        await first.acknowledge({"g1": acknowledged(5)})
+        log.delays = True
+        with pytest.raises(Unavailable):
+            await (first.acknowledge({"g1": acknowledged(6)}) if lost == "acknowledgement" else first.write())
+        log.delays = False
+        found = SubscriberRecord(log, "desk")
+
+        async def store(step: int) -> None:
+            if step == when:
+                await log.store()
+
+        await store(0)
+        assert await found.read()
+        await store(1)
+        while not await found.take_over():
+            assert (when, lost) == (1, "acknowledgement")
+            assert await found.read()
+        await store(2)
+        await found.write()
+        await store(3)
+        seen = found.groups["g1"]["count"]
+        assert seen == (6 if lost == "acknowledgement" and when < 2 else 5)
+        await found.acknowledge({"g2": acknowledged(7)})
+        await store(4)
+        await found.acknowledge({"g2": acknowledged(8)})
+        again = await opened(log, 3)
+        assert [again.groups[f"g{at}"]["count"] for at in range(3)] == [None, seen, 8]
+
+    run(work)
+
+
+def test_a_server_that_is_behind_shuts_nobody_out() -> None:
+    """After a refusal it returns the entry as it was before."""
+
+    class Behind(MemoryLog):
+        older: TableEntry | None = None
+
+        async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+            if self.older is not None:
+                raise Conflict("refused")
+            return await super().put(table, key, value, revision)
+
+        async def get(self, table: str, key: str) -> TableEntry | None:
+            older, self.older = self.older, None
+            return older or await super().get(table, key)
+
+    async def work() -> None:
+        log = Behind()
+        await opened(log, 2)
+        older = [await log.get(table, "desk") for table in (record.ACKNOWLEDGEMENTS, record.TABLE)]
+        found = await opened(log, 2)
+        log.older = older[0]
+        await found.acknowledge({"g1": acknowledged(5)})
+        log.older = older[1]
+        await found.write()
+        assert (await groups_of_name(log, "desk"))["g1"]["count"] == 5
+
+    run(work)
+
+
+def test_a_record_without_acknowledgements_of_its_own_is_read() -> None:
+    """Of an earlier release, or of a process that was killed between the two entries."""
+
+    async def work() -> None:
+        async with fairlead.connect("memory:", source="s") as fl:
+            await fl.declare("TYPE A (k INT)")
+            for number in range(6):
+                await fl.publish("A", k=number, wait=True)
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a", name="desk", start="earliest") as sub:
+                await some(sub, 2)
+                await sub.ack()
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a", name="desk"):
+                await fl.log.remove("FL_ACKS", "desk")
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a", name="desk") as sub:
+                assert [each.events[0]["k"] for each in await more(sub)] == [2, 3, 4, 5]
+
+    run(work)
+
+
+def test_receipts_that_were_sent_without_an_answer_replace_no_later_ones() -> None:
+    """Nor do those of a process that does not own the name any more."""
+
+    async def work() -> None:
+        log = Delaying()
+        first = await opened(log, 3)
+        log.delays = True
+        with pytest.raises(Unavailable):
+            await first.write_receipts({"g1": EMPTY})
+        log.delays = False
+        await first.write_receipts({"g1": EMPTY, "g2": EMPTY})
+        await log.store()
+        assert {*await receipts_of(log, "desk")} == {"g1", "g2"}
+        second = await opened(log, 3)
+        await second.write_receipts({"g2": EMPTY})
+        await first.write_receipts({"g1": EMPTY})
+        assert {*await receipts_of(log, "desk")} == {"g2"}
+
+    run(work)

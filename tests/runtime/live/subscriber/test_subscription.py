@@ -11,7 +11,7 @@ import pytest
 
 import fairlead
 from fairlead.deliver.receipt import ReceiptBook
-from fairlead.errors import LanguageError, StateError, UsageError
+from fairlead.errors import LanguageError, LogError, UsageError
 from fairlead.matching.results.delivery_order import ids_of
 from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
@@ -28,8 +28,9 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
     begun: list[str] = []
     opening = jetstream_reading.StreamConsumer.open
 
-    async def counted(self: jetstream_reading.StreamConsumer, *given: Any) -> None:
-        begun.append(self._stream.name)
+    async def counted(self: jetstream_reading.StreamConsumer[Any], *given: Any) -> None:
+        if not self._headers_only:  # of topics beside a merged stream
+            begun.append(self._stream.name)
         await opening(self, *given)
 
     monkeypatch.setattr(jetstream_reading.StreamConsumer, "open", counted)
@@ -223,9 +224,9 @@ def test_a_gap_in_the_log_stops_the_reader() -> None:
             await fl.declare(TYPES)
             for number in range(3):
                 await fl.publish("A", k=number, x=0, wait=True)
-            del fl.log._log._streams["FL_TOPIC_main"][1]  # type: ignore[attr-defined]
+            del fl.log._log._log._streams["FL_TOPIC_main"][1]  # type: ignore[attr-defined]
             async with fl.subscribe("SUBSCRIPTION S MATCH A a", start="earliest") as sub:
-                with pytest.raises(StateError, match="S120"):
+                with pytest.raises(LogError, match="N020"):
                     await some(sub, 3)
 
     run(work)

@@ -6,6 +6,7 @@ Which partition a row is read in, how large batches are, in which order blobs co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -127,7 +128,8 @@ def job_of(
     positioned: bool = False,
     together: int = 1,
 ) -> Job:
-    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until, together, plan.order)
+    reading = replace(reading, positioned=positioned, order_by=reading.order_by or ("number",))
+    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), until, together, plan.order)
 
 
 COMPARED = ("subscription", "relation_id", "branch", "completed_at", "place", "members", "emitted")

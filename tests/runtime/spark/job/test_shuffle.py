@@ -128,6 +128,53 @@ def test_positions_that_number_no_rows_are_refused(positions: list[int], code: s
     assert error.value.code == code
 
 
+KEYED = fairlead.compile("TYPE A (x INT, y DOUBLE) TYPE B (x INT, y DOUBLE) SUBSCRIPTION S MATCH A a THEN B b PER x")
+
+
+@pytest.mark.parametrize("keys", [("x",), ("y",), ("x", "y"), ("y", "x")], ids="-".join)
+@pytest.mark.parametrize("cuts", [[], [1, 2]], ids=["one slice", "slices"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_without_an_order_value_are_rejected_and_the_rest_is_matched(
+    keys: tuple[str, ...], cuts: list[int], seed: int
+) -> None:
+    """Null in any order column, NaN in one of doubles; embedded, only the others are given."""
+    random = Random(f"{keys} {seed}")
+    events = [{"type": random.choice("AB"), "x": random.randrange(4), "y": random.randrange(4) / 2} for _ in range(40)]
+    values = {name: [each[name] for each in events] for name in keys}
+    for at in random.sample(range(40), 12):
+        name = random.choice(keys)
+        values[name][at] = float("nan") if name == "y" and random.random() < 0.5 else None
+    known = [all(column[at] == column[at] and column[at] is not None for column in values.values()) for at in range(40)]
+    reading = replace(reading_of(KEYED, len(keys)), on_bad="skip", order_by=keys)
+    kinds = {"x": pa.int64(), "y": pa.float64()}
+    rows = input_table(KEYED, reading, events, [pa.array(values[name], kinds[name]) for name in keys])
+    found = run(job_of(KEYED, reading, 2, cuts if keys[0] == "x" else ()), ResultRows(KEYED), rows, random)
+    others = in_their_order(KEYED, [each for each, fine in zip(events, known, strict=True) if fine], list(keys))
+    assert delivered(found) == embedded(KEYED, others) != []
+    told = [(row["completed_at"], row["reason"]) for row in found.to_pylist() if row["verdict"] == "rejected"]
+    bad = [at for at, fine in enumerate(known) if not fine]
+    firsts = [next(name for name in keys if values[name][at] is None or values[name][at] != values[name][at]) for at in bad]
+    wanted = [f"D019 the row has no value in the order column '{name}' " for name in firsts]
+    assert sorted(told) == sorted(
+        ((None, said + str(events[at]["type"])) for said, at in zip(wanted, bad, strict=True)), key=lambda each: each[1]
+    )
+    with pytest.raises(DataError, match="D019 the row has no value"):
+        run(job_of(KEYED, replace(reading, on_bad="stop"), 2), ResultRows(KEYED), rows, random)
+
+
+@pytest.mark.parametrize("positions", [[None, 4, 7], [4, -1, 7], [2**42 - 1, 4, 7], [None, None, -3]])
+def test_rows_without_a_position_are_rejected_and_the_others_keep_theirs(positions: list[int | None]) -> None:
+    plan = fairlead.compile("TYPE A (x INT)\nSUBSCRIPTION S MATCH A a")
+    reading = replace(reading_of(plan, 1), on_bad="skip")
+    rows = input_table(plan, reading, [{"type": "A", "x": 1}] * 3, [pa.array(positions, pa.int64())])
+    found = run(job_of(plan, reading, 1, positioned=True), ResultRows(plan), rows, Random(1)).to_pylist()
+    bad = [each for each in positions if each not in (4, 7)]
+    assert sorted(row["completed_at"] for row in found if row["verdict"] == "in order") == [4, 7][: 3 - len(bad)]
+    assert sorted(row["reason"] for row in found if row["verdict"] == "rejected") == sorted(
+        f"D023 {each} is no position A" for each in bad
+    )
+
+
 def in_their_order(plan: Plan, events: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:
     def key(event: dict[str, Any]) -> Any:
         content = [event[each.name] for each in plan.catalogue[event["type"]].attributes]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from nats.js.api import DiscardPolicy
 
 import fairlead
 from fairlead import spark as on_spark
@@ -243,8 +244,8 @@ def test_derived_blocks_are_those_of_a_live_subscriber(spark: SparkSession, fl: 
         relations = on_spark.match(plan, on_spark.log(spark, other.url, plan=plan), position="position")
         on_spark.to_log(relations, plan, other.url).save()
         found = blocks_of_type(other, "D")
-    assert [(each.id, each.sequence, each.count, each.schema) for each in found] == [
-        (each.id, each.sequence, each.count, each.schema) for each in stored
+    assert [(each.source, each.lane, each.number, each.sequence, each.count, each.schema) for each in found] == [
+        (each.source, each.lane, each.number, each.sequence, each.count, each.schema) for each in stored
     ]
     assert [each.payload for each in found] == [each.payload for each in stored]
 
@@ -264,9 +265,11 @@ def test_lost_blocks_are_an_error(spark: SparkSession, fl: SyncClient) -> None:
     publish(fl, 3)
     frame = on_spark.log(spark, fl.url, types=["A", "B"])
     assert fl.sweep() == []  # Spark reads it
-    log = fl._client.log._log  # type: ignore[attr-defined]
+    log = fl._client.log._log._log  # type: ignore[attr-defined]
     stream = fl._call(log.open_topics(["main"]))
-    fl._call(log._js.purge_stream(stream.name, seq=3))
+    held = fl._call(log._js.stream_info(stream.name))
+    trimmed = held.config.evolve(discard=DiscardPolicy.OLD, max_msgs=held.state.messages - 2)
+    fl._call(log._js.update_stream(trimmed))
     with pytest.raises(LogError, match="N020"), on_spark.coded_errors():
         frame.count()
     assert on_spark.log(spark, fl.url, types="A,B", start=3 << 12).count() > 0

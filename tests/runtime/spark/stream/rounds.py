@@ -18,11 +18,11 @@ from fairlead.model.blobs import unpacked
 from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.plans.plan import Plan
 from fairlead.order.holdback import Frontier
-from fairlead.runtime.spark.input.arrivals import CODE
+from fairlead.runtime.spark.input.arrivals import CODE, UNPLACED
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.stream import target_task
 from fairlead.runtime.spark.stream.sequencing import Sequencing
-from fairlead.runtime.spark.stream.stream_job import APART, BLOB_BYTES, UNPLACED, Setup, arrived
+from fairlead.runtime.spark.stream.stream_job import APART, BLOB_BYTES, Setup, arrived
 from fairlead.runtime.spark.stream.target_task import fed, kept, resumed
 from tests.runtime.spark.job.in_process import input_table, job_of, reading_of
 
@@ -31,7 +31,7 @@ Event = dict[str, Any]
 
 def setup_of(plan: Plan, buckets: int, frontier: Frontier, sourced: bool = False, positioned: bool = False) -> Setup:
     job = job_of(plan, reading_of(plan, 1, sourced), buckets, positioned=positioned)
-    return Setup(job, ResultRows(plan), frontier, ("number",), {"use of sources": sourced})
+    return Setup(job, ResultRows(plan), frontier, {"use of sources": sourced})
 
 
 def closed(events: Sequence[Event], until: datetime | None = None) -> list[Event]:

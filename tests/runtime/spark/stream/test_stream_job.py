@@ -34,7 +34,7 @@ from tests.runtime.spark.stream.streams import RULES, cut, events, reading, rows
 PLAN = fairlead.compile(RULES)
 BESIDE = 3
 """Queries that run beside one another."""
-FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v4"
+FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v6"
 FIXTURE_EVENTS, FIXTURE_READ = 1_200, 800
 
 
@@ -259,13 +259,13 @@ def test_a_stored_checkpoint_is_resumed_also_with_other_rules(spark: SparkSessio
         assert len([row for row in found if row["subscription"] in changed]) >= 10 * len(changed)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_an_older_checkpoint_is_refused_with_a_code(spark: SparkSession, tmp_path: Path, version: int) -> None:
     with pytest.raises(StreamingQueryException) as raised:
         resumed(spark, PLAN, tmp_path, FIXTURE.with_name(f"checkpoint-v{version}")).awaitTermination(300)
     error = fl.fairlead_error(raised.value)
     assert error is not None
-    assert (error.code, error.problem) == ("S110", f"the checkpoint has version {version}, this release reads version 4")
+    assert (error.code, error.problem) == ("S110", f"the checkpoint has version {version}, this release reads version 6")
 
 
 def write_fixture(spark: SparkSession, folder: Path) -> None:

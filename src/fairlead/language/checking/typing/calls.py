@@ -8,9 +8,11 @@ from __future__ import annotations
 from fairlead.language.checking.typing import kinds
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
-from fairlead.language.parsing.fault import Fault, did_you_mean, listed
+from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import AGGREGATES, FUNCTIONS, Aggregate, Call, Expression, Literal, PositionOf, TimeOf
+from fairlead.model.plans.expression import AGGREGATES, Aggregate, Call, Expression, Literal, PositionOf, TimeOf
+from fairlead.model.plans.function_table import FUNCTIONS
+from fairlead.model.plans.text_tests import network, regular_expression
 
 OF_EVENTS = (*AGGREGATES, "position", "time")
 """Functions whose argument is an event or its instances, not a value."""
@@ -25,6 +27,8 @@ def check_call(node: syntax.Call) -> None:
     function = FUNCTIONS.get(name.lower())
     if function is None:
         known = (*FUNCTIONS, *OF_EVENTS)
+        if name.lower() in ("cast", "try_cast"):
+            raise Fault("L044", node.function.span, f"'{name}' has no AS", f"write {name.lower()}(x AS BIGINT)")
         fix = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
         raise Fault("L044", node.function.span, f"there is no function '{name}'", fix)
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
@@ -42,8 +46,47 @@ def call(node: syntax.Call, arguments: list[Expression]) -> Expression:
     kind = FUNCTIONS[name].result([each.kind for each in arguments])
     if kind is None:
         given = listed((each.kind for each in arguments), "and")
-        raise Fault("L045", node.span, f"{name} does not accept {given}", f"{name}: {FUNCTIONS[name].help}")
+        one = "; use cast(… AS …), so that all have one type" if name == "coalesce" else ""
+        raise Fault("L045", node.span, f"{name} does not accept {given}", f"{name}: {FUNCTIONS[name].help}{one}")
+    if name == "rlike":
+        return rlike(arguments[0], node.arguments[0].span, node.arguments[1])
+    if name == "cidr_match":
+        _check_networks(node)
     return Call(name, tuple(arguments), kind)
+
+
+def rlike(operand: Expression, span: Span, pattern: syntax.Expression) -> Call:
+    """`operand RLIKE pattern`, with a pattern that RE2 accepts."""
+    if operand.kind is not Kind.STRING:
+        raise Fault(
+            "L049", span, f"RLIKE needs a STRING, got {operand.kind}", "compare it with = or <, or use cast(… AS STRING)"
+        )
+    if not isinstance(pattern, syntax.Text):
+        raise Fault("L049", pattern.span, "the pattern of RLIKE is not a text in quotes", "write the pattern as a text")
+    try:
+        regular_expression(pattern.value)
+    except ValueError as error:
+        fix = "use the syntax of RE2: without look-around and back references"
+        raise Fault("L049", pattern.span, f"RLIKE does not accept this pattern: {error}", fix) from None
+    return Call("rlike", (operand, Literal(pattern.value, Kind.STRING)), Kind.BOOLEAN)
+
+
+def _check_networks(node: syntax.Call) -> None:
+    for each in node.arguments[1:]:
+        if isinstance(each, syntax.Text) and network(each.value) is None:
+            raise Fault(
+                "L045", each.span, f"'{each.value[:40]}' is not a network", "write, for example, '10.0.0.0/8' or 'fe80::/10'"
+            )
+
+
+def joined(node: syntax.Arithmetic, left: Expression, right: Expression) -> Expression:
+    """`left || right`: one call for a whole chain."""
+    for each, value in ((node.left, left), (node.right, right)):
+        if value.kind is not Kind.STRING:
+            fix = "write OR between conditions" if value.kind is Kind.BOOLEAN else "write cast(… AS STRING)"
+            raise Fault("L043", each.span, f"|| joins texts, got {value.kind}", fix)
+    texts = left.arguments if isinstance(left, Call) and left.function == "concat" else (left,)
+    return Call("concat", (*texts, right), Kind.STRING)
 
 
 def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:

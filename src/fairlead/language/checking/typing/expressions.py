@@ -1,29 +1,36 @@
 """Expressions as written to typed expressions over slots.
 
 Takes: a syntax node and the scope of one branch. Gives: a `model.expression` tree in which every node knows its kind, or a
-`Fault`. Never: joins conditions (conditions.py does): AND, OR, NOT and BETWEEN are not values.
+`Fault`. NOT is pushed down to the tests: De Morgan holds in three-valued logic, and the negation of a test is unknown exactly
+where the test is. Never: puts a condition into normal form (conditions.py does).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairlead.language.checking.type_declarations import data_type
 from fairlead.language.checking.typing import calls, kinds, literals
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
-from fairlead.language.parsing.fault import Fault
+from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import INTEGER, NUMERIC, Kind
 from fairlead.model.plans.expression import (
     COMPARISONS,
     Arithmetic,
     Atom,
+    Call,
+    CaseWhen,
+    Cast,
     Compare,
     Expression,
     In,
     IsNull,
     Like,
     Literal,
+    Logic,
     Negative,
+    Truth,
     slots_of,
 )
 
@@ -56,14 +63,46 @@ def typed(node: syntax.Expression, scope: Scope, wanted: Kind | None = None) -> 
             return _arithmetic(node, scope)
         case syntax.Call():
             return _call(node, scope)
-        case syntax.Compare() | syntax.IsNull() | syntax.In() | syntax.Like():
-            return atom(node, scope)
-    raise Fault("L047", node.span, "expected a value, got a condition with AND, OR, NOT or BETWEEN", "use them in WHERE only")
+        case syntax.Cast():
+            return _cast(node, scope)
+        case syntax.Case():
+            return _case(node, scope, wanted)
+    return formula(node, scope)
 
 
-def atom(node: syntax.Compare | syntax.IsNull | syntax.In | syntax.Like, scope: Scope, negated: bool = False) -> Atom:
+def formula(node: syntax.Expression, scope: Scope, negated: bool = False) -> Atom | Logic:
+    """A condition, or its negation, with NOT only inside its atoms."""
+    match node:
+        case syntax.Not():
+            return formula(node.operand, scope, not negated)
+        case syntax.And() | syntax.Or():
+            operator = "AND" if isinstance(node, syntax.And) != negated else "OR"
+            return Logic(operator, tuple(formula(part, scope, negated) for part in node.parts))
+        case syntax.Between():
+            opposite = node.negated != negated
+            return Logic("OR" if opposite else "AND", _between(node, scope, opposite))
+        case syntax.Compare() | syntax.IsNull() | syntax.IsTruth() | syntax.In() | syntax.Like() | syntax.Rlike():
+            return _atom(node, scope, negated)
+    return Truth(_condition(node, scope), negated)
+
+
+def _condition(node: syntax.Expression, scope: Scope) -> Expression:
+    value = typed(node, scope)
+    if value.kind is not Kind.BOOLEAN:
+        problem = f"expected a condition, got a value of type {value.kind}"
+        raise Fault("L048", node.span, problem, "compare it, such as … = 1")
+    return value
+
+
+def _atom(node: syntax.Test, scope: Scope, negated: bool) -> Atom:
     """One atom of a condition, or its negation."""
     match node:
+        case syntax.IsTruth():
+            known = Call("coalesce", (_condition(node.operand, scope), Literal(not node.wanted, Kind.BOOLEAN)), Kind.BOOLEAN)
+            return Truth(known, node.wanted == (node.negated != negated))
+        case syntax.Rlike():
+            matches = calls.rlike(typed(node.operand, scope), node.operand.span, node.pattern)
+            return Truth(matches, node.negated != negated)
         case syntax.Compare():
             operator = OPERATORS.get(node.operator.text, node.operator.text)
             return _compare(COMPARISONS[operator] if negated else operator, node.left, node.right, scope)
@@ -75,7 +114,7 @@ def atom(node: syntax.Compare | syntax.IsNull | syntax.In | syntax.Like, scope: 
             return _like(node, scope, negated)
 
 
-def between(node: syntax.Between, scope: Scope, negated: bool) -> tuple[Atom, Atom]:
+def _between(node: syntax.Between, scope: Scope, negated: bool) -> tuple[Atom, Atom]:
     """`low <= x` and `x <= high`, or their negations."""
     low, high = ("<", ">") if negated else (">=", "<=")
     return _compare(low, node.operand, node.low, scope), _compare(high, node.operand, node.high, scope)
@@ -153,6 +192,8 @@ def _negative(node: syntax.Negative, scope: Scope) -> Expression:
 
 def _arithmetic(node: syntax.Arithmetic, scope: Scope) -> Expression:
     left, right = typed(node.left, scope), typed(node.right, scope)
+    if node.operator.text == "||":
+        return calls.joined(node, left, right)
     kind = kinds.arithmetic(node.operator.text, left.kind, right.kind)
     if kind is None:
         problem = f"{left.kind} {node.operator.text} {right.kind} is not defined"
@@ -174,8 +215,32 @@ def _call(node: syntax.Call, scope: Scope) -> Expression:
     return calls.call(node, _together(node.arguments, scope))
 
 
-def _together(nodes: Sequence[syntax.Expression], scope: Scope) -> list[Expression]:
-    """Arguments of one call, each typed once; a NULL among them takes the kind of the first that has one."""
+def _cast(node: syntax.Cast, scope: Scope) -> Expression:
+    name = node.function.text
+    if name.lower() not in ("cast", "try_cast"):
+        fix = did_you_mean(name, ("cast",), "write cast(x AS BIGINT)")
+        raise Fault("L044", node.function.span, f"'{name}(… AS …)' is not a function", fix)
+    wanted = data_type(node.type)
+    operand = typed(node.operand, scope, wanted.kind)
+    if not kinds.castable(operand.kind, wanted.kind):
+        problem = f"{operand.kind} cannot be converted to {wanted}"
+        raise Fault("L045", node.span, problem, "docs/language.md lists the conversions under cast")
+    return Cast(operand, wanted)
+
+
+def _case(node: syntax.Case, scope: Scope, wanted: Kind | None) -> Expression:
+    conditions = tuple(formula(condition, scope) for condition, _ in node.steps)
+    written = [*(value for _, value in node.steps), node.otherwise or syntax.Null(node.span)]
+    values = _together(written, scope, wanted)
+    common = kinds.widest([each.kind for each in values])
+    if common is None:
+        found = listed(dict.fromkeys(each.kind for each in values), "and")
+        raise Fault("L040", node.span, f"the values of this CASE have different types: {found}", "use cast(… AS …)")
+    return CaseWhen(conditions, tuple(kinds.widened(each, common) for each in values), common)
+
+
+def _together(nodes: Sequence[syntax.Expression], scope: Scope, wanted: Kind | None = None) -> list[Expression]:
+    """Arguments of one call, each typed once; a NULL among them takes the kind of the first that has one, or the wanted."""
     found = [None if isinstance(each, syntax.Null) else typed(each, scope) for each in nodes]
-    known = next((each.kind for each in found if each is not None), None)
+    known = next((each.kind for each in found if each is not None), wanted)
     return [typed(node, scope, known) if each is None else each for node, each in zip(nodes, found, strict=True)]

@@ -17,6 +17,21 @@ from fairlead.model.plans.expression import Arithmetic, Expression, Literal
 _WIDTH = (Kind.INT, Kind.BIGINT, Kind.DOUBLE)
 
 
+_SECONDS = frozenset({Kind.TIMESTAMP, Kind.INTERVAL})
+_CASTS: dict[Kind, frozenset[Kind]] = {
+    **dict.fromkeys((Kind.INT, Kind.BIGINT, Kind.DOUBLE), NUMERIC | _SECONDS | {Kind.STRING, Kind.BOOLEAN}),
+    **dict.fromkeys((Kind.DECIMAL, Kind.BOOLEAN), NUMERIC | {Kind.STRING, Kind.BOOLEAN}),
+    Kind.STRING: NUMERIC | {Kind.STRING, Kind.BOOLEAN, Kind.TIMESTAMP},
+    Kind.TIMESTAMP: NUMERIC | {Kind.STRING, Kind.TIMESTAMP},
+    Kind.BINARY: frozenset({Kind.BINARY}),
+}
+"""By type, what it can be cast from."""
+
+
+def castable(kind: Kind, wanted: Kind) -> bool:
+    return kind in _CASTS[wanted]
+
+
 def comparable(left: Kind, right: Kind) -> bool:
     return left is right or (left in NUMERIC and right in NUMERIC)
 

@@ -247,24 +247,27 @@ def _year() -> KernelFunction:
     return code.function("year", t)
 
 
-def _month() -> KernelFunction:
-    t, counted, of_year, rest, years = variables("t counted of_year rest years")
-    code = Code()
+def _count_months(code: Code, t: Variable, of_year: Variable, counted: Variable) -> None:
+    """Of the year that begins with March: the days and the whole months before `t`."""
+    rest, years = variables("rest years")
     code.assign(rest, (t // 86400000000 + 719468) % 146097)
     code.assign(years, (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365)
     code.assign(of_year, rest - (365 * years + years // 4 - years // 100))
     code.assign(counted, (5 * of_year + 2) // 153)
+
+
+def _month() -> KernelFunction:
+    t, counted, of_year = variables("t counted of_year")
+    code = Code()
+    _count_months(code, t, of_year, counted)
     code.give(choice(counted + 3, counted < 10, counted - 9))
     return code.function("month", t)
 
 
 def _day() -> KernelFunction:
-    t, counted, of_year, rest, years = variables("t counted of_year rest years")
+    t, counted, of_year = variables("t counted of_year")
     code = Code()
-    code.assign(rest, (t // 86400000000 + 719468) % 146097)
-    code.assign(years, (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365)
-    code.assign(of_year, rest - (365 * years + years // 4 - years // 100))
-    code.assign(counted, (5 * of_year + 2) // 153)
+    _count_months(code, t, of_year, counted)
     code.give(of_year - (153 * counted + 2) // 5 + 1)
     return code.function("day", t)
 

@@ -48,6 +48,8 @@ from fairlead.model.plans.expression import (
     Arithmetic,
     Atom,
     Call,
+    CaseWhen,
+    Cast,
     Compare,
     Condition,
     Expression,
@@ -56,6 +58,7 @@ from fairlead.model.plans.expression import (
     IsNull,
     Like,
     Literal,
+    Logic,
     Negative,
     Truth,
     condition_slots,
@@ -197,12 +200,33 @@ class Across(DecimalValues):
                 return self._aggregate(node)
             case Compare() | IsNull() | In() | Like() | Truth():
                 return self._truth(node)
+            case Logic():
+                return self._logic(node)
+            case CaseWhen():
+                return self._case(node)
+            case Cast(operand=operand) if node.kind is Kind.DOUBLE and operand.kind in (Kind.INT, Kind.BIGINT, Kind.DECIMAL):
+                return self._as_double(operand, must)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} across events")
 
     def _truth(self, atom: Atom) -> ConditionValue:
         """A condition as a value: known where it, or its negation, is true."""
         holds, denied = self._atom(atom, False), self._atom(_negated(atom), False)
         return ConditionValue(holds, (any_of(holds, denied),), bits=1)
+
+    def _logic(self, node: Logic) -> ConditionValue:
+        parts = [each if isinstance(each, Atom) else Truth(each) for each in node.operands]
+        true, false = [self._atom(each, False) for each in parts], [self._atom(_negated(each), False) for each in parts]
+        holds, denied = (any_of(*true), all_of(*false)) if node.operator == "OR" else (all_of(*true), any_of(*false))
+        return ConditionValue(holds, (any_of(holds, denied),), bits=1)
+
+    def _case(self, node: CaseWhen) -> ConditionValue:
+        """The steps from behind: each chooses between its value and that of the steps after it."""
+        tests = [self._atom(each if isinstance(each, Atom) else Truth(each), False) for each in node.conditions]
+        *values, found = [self._value(each, False) for each in node.values]
+        for test, value in zip(reversed(tests), reversed(values), strict=True):
+            known = any_of(all_of(test, value.is_known), all_of(negated(test), found.is_known))
+            found = ConditionValue(choice(value.code, test, found.code), (known,), bits=max(value.bits, found.bits))
+        return found
 
     def _text(self, node: Expression) -> ConditionValue:
         """A function of a text that several events make."""

@@ -29,6 +29,7 @@ from fairlead.model.plans.expression import (
     Arithmetic,
     Atom,
     Call,
+    CaseWhen,
     Compare,
     Condition,
     Expression,
@@ -37,11 +38,13 @@ from fairlead.model.plans.expression import (
     IsNull,
     Like,
     Literal,
+    Logic,
     Negative,
     PositionOf,
     TimeOf,
     Truth,
 )
+from fairlead.model.plans.text_tests import regular_expression
 
 Mask = npt.NDArray[np.bool_]
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
@@ -112,6 +115,8 @@ def _is_columnwise(node: Expression) -> bool:
             return node.operator in "+-*/" and _numeric(*node.parts) and all(map(_is_columnwise, node.parts))
         case Negative():
             return node.kind is Kind.DOUBLE and _is_columnwise(node.operand)
+        case Truth(operand=Logic() | Call(function="rlike", arguments=(Field(), _)) as inner):
+            return isinstance(inner, Call) or all(map(_is_columnwise, inner.parts))
         case Compare() if _comparable(node):
             return _is_columnwise(node.left) and _is_columnwise(node.right)
         case Compare() | In():
@@ -143,6 +148,10 @@ def evaluate(node: Expression, rows: TypeRows) -> Vector:
             return Vector(-operand.values, operand.known)
         case Compare() if _comparable(node):
             return _compared(node, rows)
+        case Logic():
+            return _logic(node.operator == "OR", [evaluate(each, rows) for each in node.operands])
+        case CaseWhen() if _numeric(*node.values):
+            return _case([evaluate(each, rows) for each in node.conditions], [evaluate(each, rows) for each in node.values])
     return _by_scalar(node, rows)
 
 
@@ -155,7 +164,7 @@ def _atom(atom: Atom, rows: TypeRows) -> Mask:
         case IsNull(operand=Field() as field):
             present: Mask = rows.column(field.attribute).is_valid().to_numpy(zero_copy_only=False)
             return present if atom.negated else ~present
-        case Truth(operand=Field()):
+        case Truth(operand=Field() | Logic()):
             flag = evaluate(atom.operand, rows)
             holds: Mask = flag.known & (flag.values != atom.negated)
             return holds
@@ -193,16 +202,20 @@ def _among(column: pa.Array, texts: Sequence[str]) -> Mask:
 
 
 def _alike(atom: Atom, rows: TypeRows) -> Mask | None:
-    """LIKE on an attribute."""
+    """LIKE and RLIKE on an attribute."""
     match atom:
         case Like(operand=Field(kind=Kind.STRING) as field):
             column = rows.column(field.attribute)
             found = like_pattern(atom.pattern).of_column(column)
-            if found is None or not atom.negated:
-                return found
-            present: Mask = column.is_valid().to_numpy(zero_copy_only=False)
-            return present & ~found
-    return None
+        case Truth(operand=Call(function="rlike", arguments=(Field() as field, Literal(value=str() as pattern)))):
+            column = rows.column(field.attribute)
+            found = regular_expression(pattern).of_column(column)
+        case _:
+            return None
+    if found is None or not atom.negated:
+        return found
+    present: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+    return present & ~found
 
 
 def _numeric(*nodes: Expression) -> bool:
@@ -281,6 +294,21 @@ def _bounds(operator: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> t
         corners = (a * c, a * d, b * c, b * d)
         return min(corners), max(corners)
     return (a + c, b + d) if operator == "+" else (a - d, b - c)
+
+
+def _logic(decisive: bool, parts: Sequence[Vector]) -> Vector:
+    """Decided by one part that is `decisive` (true for OR), or by all that are known."""
+    decided = np.logical_or.reduce([each.known & (each.values.astype(bool) == decisive) for each in parts])
+    return Vector(decided == decisive, decided | np.logical_and.reduce([each.known for each in parts]))
+
+
+def _case(conditions: Sequence[Vector], values: Sequence[Vector]) -> Vector:
+    """Of the last step first, so that an earlier one overrules it."""
+    result, known = values[-1].values, values[-1].known
+    for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
+        holds = condition.known & condition.values.astype(bool)
+        result, known = np.where(holds, value.values, result), np.where(holds, value.known, known)
+    return Vector(result, known)
 
 
 def _quotient(left: Vector, right: Vector) -> Vector:

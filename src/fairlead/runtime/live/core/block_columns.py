@@ -24,6 +24,7 @@ from fairlead.model.events.types import HEARTBEAT, Catalogue, EventType
 from fairlead.runtime.event_time.shared_steps import SharedSteps
 from fairlead.transport.log.blocks.block import EVENTS_MAX, INDEX_BITS
 from fairlead.transport.log.blocks.mixed_block import joined, wanted_events
+from fairlead.transport.log.blocks.room import require_position
 from fairlead.transport.log.protocol import Stored, Stream
 
 EVENTS_TOGETHER = 16_384
@@ -32,6 +33,8 @@ REMEMBERED = 8
 """Cached stretches of blocks, some hundred kilobytes each."""
 CacheKey = tuple[tuple[Stream, ...], bool, int | None, tuple[int, ...]]
 """Streams of blocks, whether sources are read, the number of the first block if that is not its sequence, and the sequences."""
+Rejected = dict[tuple[str, int], str]
+"""By topic and sequence of a block, the code of the error for which events of it are rejected."""
 Report = Callable[[Stored, Iterable[DataError]], None]
 """Called with a block and why events of it are rejected. Every reader skips the same ones (mixed_block.py)."""
 
@@ -78,7 +81,7 @@ class ColumnCache:
 
     def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
         self._report, self._lock, self.steps = report, lock, SharedSteps(lock)
-        self._made: dict[CacheKey, list[tuple[list[EventType], Prepared]]] = {}
+        self._made: dict[CacheKey, list[tuple[list[EventType], Prepared, Rejected]]] = {}
 
     def prepared(
         self,
@@ -90,12 +93,19 @@ class ColumnCache:
         *,
         sourced: bool = False,
         numbers: Numbers | None = None,
-    ) -> Prepared:
-        """The events of these types from position `first`; shared by all subscribers that know the same definitions of them.
-        `streams`: the one that is read, or that of each block. `sourced`, `numbers`: see columns_of."""
-        wanted = {name: catalogue[name] for name in names}
+    ) -> tuple[Prepared, Rejected]:
+        """The events of these types from position `first`, and what is rejected of them; shared by all subscribers that know
+        the same definitions of them. `streams`: the one that is read, or that of each block. `sourced`, `numbers`: see
+        columns_of."""
+        wanted, rejected = {name: catalogue[name] for name in names}, Rejected()
+
+        def report(stored: Stored, errors: Iterable[DataError]) -> None:
+            self._report(stored, errors)
+            for each in errors:
+                rejected[stored.block.topic, stored.sequence] = each.code
+
         if blocks[0].sequence << INDEX_BITS < first:
-            return Prepared(columns_of(blocks, wanted, first, sourced, self._report), catalogue)
+            return Prepared(columns_of(blocks, wanted, first, sourced, report), catalogue), rejected
         key = streams, sourced, None if numbers is None else int(numbers[0]), tuple([each.sequence for each in blocks])
         there = {name for each in blocks for name in each.block.types or (each.block.type,)}
         types = [wanted[name] for name in sorted(there & wanted.keys())]
@@ -103,11 +113,11 @@ class ColumnCache:
             if key not in self._made and len(self._made) >= REMEMBERED:
                 del self._made[next(iter(self._made))]
             mine = self._made.setdefault(key, [])
-            for known, made in mine:
+            for known, made, reported in mine:
                 if known == types:
-                    return made
-            mine.append((types, Prepared(columns_of(blocks, wanted, first, sourced, self._report, numbers), catalogue)))
-            return mine[-1][1]
+                    return made, reported
+            mine.append((types, Prepared(columns_of(blocks, wanted, first, sourced, report, numbers), catalogue), rejected))
+            return mine[-1][1:]
 
 
 def columns_of(
@@ -139,6 +149,7 @@ def columns_of(
         if report is not None:
             report(each, found.rejected)
         number = each.sequence if numbers is None else int(numbers[place])
+        require_position(number)
         at, events = (number << INDEX_BITS) + found.indices, found.events
         if not len(at):
             continue

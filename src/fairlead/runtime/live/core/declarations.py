@@ -11,10 +11,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from fairlead.dataclass import dataclass
+from fairlead.engine import compile
+from fairlead.language.checking.topics import KeepPolicy, keeps_of
+from fairlead.language.compiler import compile_text
 from fairlead.language.parsing.parser import parse
 from fairlead.model.events.types import HEARTBEAT, MAIN, Attribute, Catalogue, EventType
+
+PLANS_KEPT = 32
+"""Subscribers of one process often have equal rules, and every one of them reads all types. Plans are values, so they share."""
+compiled, compiled_types = lru_cache(PLANS_KEPT)(compile), lru_cache(PLANS_KEPT)(compile_text)
 
 
 @dataclass(frozen=True)
@@ -49,11 +57,12 @@ def declaration(each: EventType, catalogue: Catalogue) -> str:
     return f"TYPE {each.name}{extends} ({', '.join(map(str, own_attributes(each, catalogue)))}){time}"
 
 
-def declarations(catalogue: Catalogue) -> str:
-    """The text of all declared types, with their topics, one per line."""
+def declarations(catalogue: Catalogue, kept: Mapping[str, KeepPolicy] | None = None) -> str:
+    """The text of all declared types, with their topics, one per line. `kept`: by topic, how much of it."""
     declared = [each for each in catalogue if not each.derived]
     topics = [f"TOPIC {each.topic} ({each.name})" for each in declared if each.topic != MAIN and not each.is_union]
-    return "\n".join([*(declaration(each, catalogue) for each in declared), *topics])
+    keeps = [f"TOPIC {name} KEEP {each}" for name, each in sorted((kept or {}).items())]
+    return "\n".join([*(declaration(each, catalogue) for each in declared), *topics, *keeps])
 
 
 def difference(old: EventType, new: EventType, old_types: Catalogue, new_types: Catalogue) -> str | None:
@@ -87,8 +96,11 @@ class DeclaredNames:
     subscriptions: tuple[str, ...]
     placed: tuple[str, ...]
     """The types that its TOPIC statements name."""
+    kept: Mapping[str, KeepPolicy]
+    """By topic, how much of it is kept, if the text says so."""
 
 
+@lru_cache(PLANS_KEPT)
 def compile_names(text: str) -> DeclaredNames:
     """The names that a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
     from fairlead.language.parsing.fault import Fault
@@ -96,6 +108,7 @@ def compile_names(text: str) -> DeclaredNames:
 
     try:
         rules = parse(text)
+        kept = keeps_of(rules)
     except Fault as fault:
         raise RuleText(text, None).error(fault) from None
     emitted = dict.fromkeys(each.emit.type.text for each in rules.subscriptions if each.emit)
@@ -104,6 +117,7 @@ def compile_names(text: str) -> DeclaredNames:
         tuple(emitted),
         tuple(each.name.text for each in rules.subscriptions),
         tuple(word.text for each in rules.topics for word in each.types),
+        kept,
     )
 
 
@@ -126,21 +140,31 @@ def _named(text: str) -> list[str]:
     return words[3:4] if words[2] == "EXTENDS" else []
 
 
+def is_declaration(text: str, name: str) -> bool:
+    """Whether the text begins as the declaration of the type of this name does."""
+    words = text.split(maxsplit=5)
+    if words[:1] != ["TYPE"]:
+        return words[:2] == ["EVENT", "UNION"] and words[2:3] == [name] and len(words) > 4
+    return words[1:2] == [name] and len(words) > (3 if words[2:3] == ["EXTENDS"] else 2)
+
+
 def declaration_text(declared: Mapping[str, Declared], left_out: Iterable[str] = ()) -> str:
     """The declarations, one per line, supertypes first and unions last."""
     skipped = {*left_out, HEARTBEAT.name}
     chosen = {name: each.text for name, each in sorted(declared.items()) if name not in skipped}
     done: dict[str, str] = {}
+    begun: set[str] = set()
 
     def add(name: str) -> None:
+        begun.add(name)  # types that extend one another are an error of the compiler
         text = chosen[name]
         words = text.split(maxsplit=4)
-        if words[0] == "TYPE" and words[2] == "EXTENDS" and words[3] in chosen and words[3] not in done:
+        if words[0] == "TYPE" and words[2] == "EXTENDS" and words[3] in chosen and words[3] not in begun:
             add(words[3])
         done.setdefault(name, text)
 
     for name, text in chosen.items():
-        if text.startswith("TYPE"):
+        if text.startswith("TYPE") and name not in begun:
             add(name)
     unions = [text for text in chosen.values() if not text.startswith("TYPE")]
     return "".join(f"{each}\n" for each in (*done.values(), *unions))

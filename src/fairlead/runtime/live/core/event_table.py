@@ -8,7 +8,8 @@ A selection says which: those of some types, or those that rules read, from the 
     source     the publisher, and
     sequence   the number of the event in its topic; both only on request, and only if no attribute has this name. In exports of
                events that are ordered by value they are called `_source` and `_sequence`, as in every input, and with AHEAD
-               `_stored` has the time at which the log stored the event
+               `_stored` has the time at which the log stored the event. On Spark such events also have `_topic` and
+               `_offset`, their position in the stream of the topic
     …          attributes, null in events of types that have no such attribute
 
 Takes: a plan or types; blocks in the order of the stream. Gives: a selection; record batches. Never: makes an object of an
@@ -31,9 +32,11 @@ from fairlead.model.plans.partition import needs_one_order
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.block_columns import Report
 from fairlead.runtime.live.core.stream_groups import StreamGroup, groups_of, together
+from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.runtime.parts import parts_of
 from fairlead.transport.log.blocks.block import INDEX_BITS
-from fairlead.transport.log.blocks.mixed_block import MixedEvents, in_order, wanted_events
+from fairlead.transport.log.blocks.mixed_block import MixedEvents, in_order, joined, wanted_events
+from fairlead.transport.log.blocks.room import require_position
 from fairlead.transport.log.protocol import Stored
 
 STREAM = "stream"
@@ -113,12 +116,24 @@ def only_stream(selection: Selection) -> tuple[str, ...]:
 
 class EventTable:
     """The table of a selection. `report` is called with rejected events. `position` is the name of its column, `origin` those
-    of source, sequence and the time of storage."""
+    of source, sequence and the time of storage. `topic`: the name of a column that says the topic of an ordered event.
+    `pulses`: with the heartbeats that waiting readers store. They are no events: they tell no time, and each topic numbers its
+    own, so as rows of one order they would take positions and repeat one another. Only a reader that puts the rows into the
+    order of the log needs them: a later block is not before them, whatever the server's clock says."""
 
-    def __init__(self, selection: Selection, report: Report, position: str = "position", *, origin: Sequence[str] = ()) -> None:
-        self._report = report
-        several = len(selection.parts) > 1 and not selection.ordered
-        self._streams = [" ".join(topics) for topics in selection.topics] if several else []
+    def __init__(
+        self,
+        selection: Selection,
+        report: Report,
+        position: str = "position",
+        *,
+        origin: Sequence[str] = (),
+        topic: str | None = None,
+        pulses: bool = False,
+    ) -> None:
+        self._report, self._pulses = report, pulses
+        stream = STREAM if len(selection.parts) > 1 and not selection.ordered else topic
+        self._streams = [] if stream is None else [" ".join(topics) for topics in selection.topics]
         self._wanted = [
             {*types, HEARTBEAT.name} if selection.timed or len(selection.types) > 1 else {*types} for types in selection.parts
         ]
@@ -128,19 +143,20 @@ class EventTable:
             for field in arrow_schema(each):
                 known = fields.setdefault(field.name, field)
                 fields[field.name] = _common(known, field, name)
-        if position in fields or position in ("type", "", *([STREAM] if self._streams else [])):
+        if position in fields or position in ("type", "", *([] if stream is None else [stream])):
             raise UsageError(
                 "A262",
                 f"the column of positions is called '{position}', like an attribute",
                 "use another name for the column of positions",
             )
-        if self._streams and STREAM in fields:
-            problem = f"the column that names the stream is called '{STREAM}', like an attribute"
-            raise UsageError("A262", problem, "write each pattern between ORs as its own subscription")
+        if stream is not None and stream in fields:
+            problem = f"the column that names the stream is called '{stream}', like an attribute"
+            fix = "write each pattern between ORs as its own subscription" if stream == STREAM else "rename the attribute"
+            raise UsageError("A262", problem, fix)
         kinds = zip(origin, (pa.string(), pa.int64(), pa.timestamp("us", "UTC")), strict=False)
         self._origin = {name: kind for name, kind in kinds if name not in fields and name != position}
         before = [(position, pa.int64()), ("type", pa.string()), *self._origin.items()]
-        before += [(STREAM, pa.string())] if self._streams else []
+        before += [] if stream is None else [(stream, pa.string())]
         self.schema = pa.schema([*before, *fields.values()])
         self._attributes = list(fields.values())
 
@@ -149,6 +165,8 @@ class EventTable:
         held: list[pa.RecordBatch] = []
         rows = 0
         for each in blocks:
+            if each.block.source == PULSE and not self._pulses:
+                continue
             batch = self._batch(each, part)
             if each.sequence << INDEX_BITS < first:
                 batch = batch.slice(int(np.searchsorted(batch.column(0).to_numpy(), first)))
@@ -162,6 +180,7 @@ class EventTable:
 
     def _batch(self, stored: Stored, part: int) -> pa.RecordBatch:
         """The events of the part's types, in their order."""
+        require_position(stored.sequence)
         block = stored.block
         found = wanted_events(block, {name: self._types[name] for name in self._wanted[part]})
         self._report(stored, found.rejected)
@@ -191,10 +210,6 @@ def _column(field: pa.Field, events: MixedEvents) -> pa.Array:
         column = pa.nulls(batch.num_rows, field.type) if at < 0 else batch.column(at)
         parts.append(column if column.type.equals(field.type) else column.cast(field.type))
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts).take(pa.array(in_order(events.codes)))
-
-
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _common(known: pa.Field, field: pa.Field, name: str) -> pa.Field:

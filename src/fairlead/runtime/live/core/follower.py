@@ -19,8 +19,9 @@ from fairlead.matching.results.chunk import Numbers
 from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, ColumnCache, portions
 from fairlead.runtime.live.core.deliveries import FoundVerdicts, GroupFindings
 from fairlead.runtime.live.core.lineage import Lineage
+from fairlead.runtime.live.core.strand import StreamPlace
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
-from fairlead.transport.log.blocks.block_filter import MIXED, Only
+from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.protocol import Stored, Stream
 
 
@@ -56,8 +57,12 @@ class Follower:
 
     def reached(self, stream: Stream) -> Reached | None:
         """The lineage's progress in a stream; None if it does not read the stream."""
+        place = self.place(stream)
+        return None if place is None else place.reached
+
+    def place(self, stream: Stream) -> StreamPlace | None:
         part = self._part.get(stream.name)
-        return None if part is None else self.lineage.places[part].reached
+        return None if part is None else self.lineage.places[part]
 
     @property
     def reads_heartbeats(self) -> bool:
@@ -105,10 +110,9 @@ class Follower:
 
 
 class JointReading:
-    """What is read for followers together. `streams`: all that they read, each once, with their `topics`. `only`: the filter on
-    the stream, if there is a single one."""
+    """What is read for followers together. `streams`: all that they read, each once, with their `topics`."""
 
-    def __init__(self, followers: Sequence[Follower], only: Only | None) -> None:
+    def __init__(self, followers: Sequence[Follower]) -> None:
         self.followers = followers
         self.streams = tuple({stream.name: stream for each in followers for stream in each.streams}.values())
         topics = {
@@ -117,8 +121,6 @@ class JointReading:
             for stream, read in zip(each.streams, each.lineage.group.inputs, strict=True)
         }
         self.topics = [topics[each.name] for each in self.streams]
-        for place in (place for each in followers for place in each.lineage.places):
-            place.continuity.read_through(only.routes if only is not None else {})
 
     def begin(self) -> list[Reached]:
         """By stream, the position of the follower that has read least."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -25,18 +25,29 @@ from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import Interleaved, delivery_words, interleaved
 from fairlead.model.relations.relation import Relation
-from fairlead.runtime.live.core.block_columns import ColumnCache
+from fairlead.runtime.live.core.block_columns import ColumnCache, Rejected
 from fairlead.runtime.live.core.deliveries import FoundRelations, FoundVerdicts
-from fairlead.runtime.live.core.derived_blocks import emitting_of
+from fairlead.runtime.live.core.derived_blocks import HOPS_MAX, emitting_of
 from fairlead.runtime.live.core.ledger import book_of, dump_book, load_book
 from fairlead.runtime.live.core.strand import PlacedRelations, PlacedVerdicts, Strand, StrandFindings, StreamPlace
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
 from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.parts import OrderPart
 from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.entry_values import DIGEST, fits
 from fairlead.transport.log.protocol import Stream
 
 VERSION = 3
+STRAND = {"after": int, "time": (int, type(None)), "bytes?": int, "held?": int, "final?": int, "blocks?": int}
+HEAD = {
+    "version": int,
+    "events": int,
+    "book": {"count": int, "total": [int], "stride": int, "samples": [DIGEST]},
+    "derived": {str: [int]},
+    "verdicts?": {str: int},
+    "strands": [STRAND],
+}
+"""The shape of the first line of a state (transport/log/entry_values.py)."""
 
 
 class Lineage:
@@ -54,6 +65,8 @@ class Lineage:
         self._stopped = False
         self.events = 0
         self.book = book_of(group, origin)
+        self.looped = False
+        """A loop of rules that derive events of one another was ended; not part of the state."""
         self.verdicts: Counter[str] = Counter()
         """How many events took no part since the origin, by the reason."""
 
@@ -79,6 +92,14 @@ class Lineage:
         for each in self.strands:
             each.begin_early()
 
+    def take_rejected(self) -> Rejected:
+        """The blocks with rejected events since the last call."""
+        found: Rejected = {}
+        for each in self.strands:
+            found |= each.rejected
+            each.rejected = {}
+        return found
+
     @property
     def after(self) -> tuple[int, ...]:
         """By stream, the sequence of the last block that was read."""
@@ -103,11 +124,13 @@ class Lineage:
             self.events += found[-1].events
         if len(found) == 1:
             (one,) = found
-            derived = self._derived_blocks(one.final, one.cuts)
+            derived = self._derived_blocks(one.final, one.cuts, one.hops)
             found_early = None if one.early is None else replace(one.early, runs=np.array(mine)[one.early.runs])
             return self._numbered(one.relations, turns[0], derived, one.by, self._judged(one.verdicts, mine), found_early)
         relations = interleaved([each.relations for each in found], turns)
-        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, None)]
+        derived = [
+            block for owner, run in self._runs(relations) for block in self._derived_blocks(run, None, found[owner].hops)
+        ]
         return self._numbered(relations, np.sort(np.concatenate(turns)), derived)
 
     def _numbered(
@@ -128,30 +151,28 @@ class Lineage:
         self.verdicts.update(each.value for each in told.found.verdicts)
         return FoundVerdicts(told.found, np.array(turns)[told.runs], told.at)
 
-    def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
-        """Stretches of one part: blocks of different streams may have the same sequence."""
+    def _runs(self, relations: Sequence[Relation]) -> Iterator[tuple[int, Sequence[Relation]]]:
+        """Stretches of one part, with its number among those that were fed: blocks of different streams may have the same
+        sequence."""
         if not self.emitting or not isinstance(relations, Interleaved):
-            yield relations
+            yield 0, relations
             return
         cuts = np.flatnonzero(np.diff(relations.owner)) + 1
         for low, high in pairwise([0, *cuts.tolist(), len(relations)]):
-            yield relations[low:high]
+            if low < high:
+                yield int(relations.owner[low]), relations[low:high]
 
-    def _derived_blocks(self, relations: Sequence[Relation], cuts: Numbers | None) -> list[Block]:
+    def _derived_blocks(self, relations: Sequence[Relation], cuts: Numbers | None, hops: Mapping[int, int]) -> list[Block]:
         found: list[Block] = []
         if len(relations):
             for each in self.emitting:
                 number, sequence = self._derived[each.subscription.digest]
-                for block in each.blocks(relations, number, sequence, cuts):
+                self.looped = self.looped or any(hop >= HOPS_MAX for hop in hops.values())
+                for block in each.blocks(relations, number, sequence, cuts, hops):
                     found.append(block)
                     number, sequence = block.number + 1, block.sequence + block.count
                 self._derived[each.subscription.digest] = number, sequence
         return found
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether its state serves every subscriber, including those that store derived events."""
-        return len(self.emitting) == sum(self.group.plan[name].emits is not None for name in self.group.names)
 
     def dump(self) -> bytes:
         """One line of JSON, then the states of the engines."""
@@ -177,11 +198,9 @@ class Lineage:
     @classmethod
     def load(cls, group: StreamGroup, origin: Origin, dumped: bytes, *, emits: bool) -> Lineage:
         """Raises StateError."""
-        head, _, states = dumped.partition(b"\n")
+        _, _, states = dumped.partition(b"\n")
         try:
-            told = json.loads(head)
-            if told["version"] != VERSION:
-                raise ValueError(told["version"])
+            told = head_of(dumped)
             made = cls(group, origin, emits=emits)
             made.events = told["events"]
             load_book(made.book, told["book"])
@@ -193,8 +212,22 @@ class Lineage:
                 if "bytes" not in each:
                     continue
                 start += made.strands[place.part].load(each, states[start:])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError):
             raise StateError(
                 "S132", "the stored state of a subscription is not readable", "remove it: it is rebuilt from the log"
             ) from None
         return made
+
+
+def head_of(dumped: bytes) -> dict[str, Any]:
+    """The first line of a state. Raises ValueError."""
+    try:
+        told: dict[str, Any] = json.loads(dumped.partition(b"\n")[0])
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not fits(told, HEAD) or told["version"] != VERSION:
+        raise ValueError("a state of another version")
+    pairs = all(len(each) == 2 and min(each) >= 0 for each in told["derived"].values())
+    if not pairs or len(told["book"]["total"]) != 2 or min(told["events"], told["book"]["count"]) < 0:
+        raise ValueError("no state")
+    return told

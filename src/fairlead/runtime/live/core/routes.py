@@ -5,6 +5,8 @@ conditions that read this slot alone. So events that satisfy those of no slot ne
 
     over all slots of the type, in all branches: this slot's conditions, or that one's, or …
 
+Conditions that read a position, or whose cost is not linear in the event, do not count: publishers evaluate routes.
+
 A type has no route, and all its blocks are read, if a slot has no such condition or a WITHOUT reads the type. No type has a
 route if the plan waits for absences, since every event tells the time, if it orders events by value, since every event moves
 the frontier, or if subscriptions read derived events.
@@ -28,7 +30,17 @@ import pyarrow as pa
 from fairlead.errors import FairleadError
 from fairlead.language.compiler import compile_text
 from fairlead.model.events.types import EventType
-from fairlead.model.plans.expression import Aggregate, Atom, Condition, Expression, PositionOf, at_slot_zero, render_condition
+from fairlead.model.plans.expression import (
+    Aggregate,
+    Atom,
+    Call,
+    Condition,
+    Expression,
+    Literal,
+    PositionOf,
+    at_slot_zero,
+    render_condition,
+)
 from fairlead.model.plans.plan import Branch, Plan
 from fairlead.transport.log.blocks.block_filter import ROUTES
 
@@ -55,7 +67,10 @@ def text_of(condition: Condition) -> str:
 
 
 def condition_of(text: str, event_type: EventType) -> Condition | None:
-    """The condition of a text; None if the local definition of the type does not have its attributes."""
+    """The condition of a text; None if the local definition of the type does not have its attributes, or no client of this
+    release would have written it."""
+    if not 0 < len(text) <= TEXT_MAX:
+        return None
     alone = EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute)
     try:
         plan = compile_text(f"{alone}\nSUBSCRIPTION R MATCH {alone.name} {NAME} WHERE {text}")
@@ -86,7 +101,7 @@ def _route(plan: Plan, name: str) -> Condition | None:
 
 def _accepted(branch: Branch, slot: int) -> Iterator[tuple[Atom, ...]]:
     """Alternatives: every event that the slot accepts satisfies one of them."""
-    own = [each.condition for each in branch.predicates if each.slots == (slot,) and reads_only_events(each.condition)]
+    own = [each.condition for each in branch.predicates if each.slots == (slot,) and is_for_publishers(each.condition)]
     for chosen in product(*(each.terms for each in own)):
         atoms = {cast(Atom, at_slot_zero(atom)) for term in chosen for atom in term}
         yield tuple(sorted(atoms, key=lambda atom: _shown((atom,))))
@@ -101,6 +116,11 @@ def _shown(term: tuple[Atom, ...]) -> str:
     return render_condition(Condition((term,)), [NAME])
 
 
+def is_for_publishers(condition: Condition) -> bool:
+    """Whether its publisher can evaluate it, in time that is linear in the event."""
+    return reads_only_events(condition) and all(_is_linear(atom) for term in condition.terms for atom in term)
+
+
 def reads_only_events(condition: Condition) -> bool:
     """Whether it reads only the attributes and the time of the event, which its publisher knows, and not its position."""
     return all(_plain(atom) for term in condition.terms for atom in term)
@@ -108,6 +128,29 @@ def reads_only_events(condition: Condition) -> bool:
 
 def _plain(node: Expression) -> bool:
     return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, node.parts))
+
+
+LINEAR = frozenset(
+    (
+        "abs", "floor", "ceil", "round", "isnan", "lower", "upper", "trim", "length", "substring", "concat", "instr",
+        "split_part", "rlike", "cidr_match", "coalesce", "year", "month", "day", "hour", "minute", "second", "dayofweek",
+    )
+)  # fmt: skip
+"""Functions whose time, and whose result, are linear in their arguments: RLIKE is RE2, and LIKE tries each place of a text for
+one segment of the pattern. A condition with a function that is not here makes no route."""
+
+
+def _is_linear(node: Expression) -> bool:
+    if isinstance(node, Call) and node.function not in LINEAR and not (node.function == "replace" and _shortens(node)):
+        return False
+    return all(map(_is_linear, node.parts))
+
+
+def _shortens(replacing: Call) -> bool:
+    """Whether `replace` makes nothing longer: otherwise a few of them inside one another fill the memory."""
+    part, *other = replacing.arguments[1:]
+    texts = [each.value for each in (part, *other) if isinstance(each, Literal) and isinstance(each.value, str)]
+    return len(texts) == 1 + len(other) and len(texts[0]) >= len("".join(texts[1:]))
 
 
 def route_letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[Condition | None]) -> str:

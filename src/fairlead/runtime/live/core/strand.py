@@ -12,7 +12,7 @@ skips a block.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,9 @@ from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.identity import majors_of
 from fairlead.model.relations.relation import Relation
-from fairlead.order.continuity import Continuity
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.event_time.shared_steps import SharedSteps
-from fairlead.runtime.live.core.block_columns import ColumnCache
+from fairlead.runtime.live.core.block_columns import ColumnCache, Rejected
 from fairlead.runtime.live.core.early import EarlyMatcher, reordered
 from fairlead.runtime.live.core.stream_groups import GroupStream
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
@@ -51,25 +50,16 @@ class StreamPlace:
         self.part, self.origin = given.part, origin
         self.types = (*given.types, *heartbeats)
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
-        self.continuity = Continuity(from_beginning=origin == 0)
 
-    def fresh(self, blocks: Sequence[Stored]) -> list[Stored]:
-        """The next blocks, without repeats. Raises StateError if some are missing."""
-        found = []
-        for each in blocks:
-            block = each.block
-            if self.continuity.check(block.lane, block.source, block.number, block.count, block.before):
-                found.append(each)
+    def pass_by(self, blocks: Sequence[Stored]) -> None:
+        """These are read."""
         self.reached = Reached(blocks[-1].sequence, blocks[-1].order_time)
-        return found
 
     def dump(self) -> dict[str, Any]:
-        place = {"after": self.reached.sequence, "time": self.reached.time}
-        return place | {"continuity": self.continuity.dump()}
+        return {"after": self.reached.sequence, "time": self.reached.time}
 
     def load(self, told: Mapping[str, Any]) -> None:
         self.reached = Reached(told["after"], told["time"])
-        self.continuity = Continuity.load(told["continuity"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +86,8 @@ class StrandFindings:
     """`runs`: for each relation, the number of the stretch that completed it, of those that were fed. `by`: if the events are
     in an order by value, the position in its stream of the event by which the frontier passed each completion. `final`: the
     relations whose derived events can be stored, and `cuts`: the blocks of the sequence that completed them; None: those of
-    all relations, by their positions. `events`: how many were fed."""
+    all relations, by their positions. `events`: how many were fed. `hops`: of the blocks that were fed, by their numbers in the
+    sequence, if they have some."""
 
     relations: Sequence[Relation]
     runs: Numbers
@@ -106,11 +97,12 @@ class StrandFindings:
     cuts: Numbers | None = None
     verdicts: PlacedVerdicts | None = None
     early: PlacedRelations | None = None
+    hops: Mapping[int, int] = field(default_factory=dict)
 
 
 class Strand:
     """The matcher of one part. `places`: by the number of the stream in its group. `blocks`: how many were read, if there are
-    several streams.
+    several streams. `rejected`: of the blocks that were fed since somebody looked, those that have rejected events.
 
     With LATE REVISE, relations are delivered before they are final, and may be taken back; the log holds final facts only. So a
     second matcher, which waits for as long as late events are accepted, finds what is stored (`emits`). It accepts the same
@@ -118,26 +110,21 @@ class Strand:
 
     def __init__(self, part: OrderPart, places: Mapping[int, StreamPlace], check: Check, *, emits: bool) -> None:
         self.part, self.places, self.blocks = part, places, 0
+        self.rejected: Rejected = {}
         self._arguments: dict[str, Any] = {"kernels_from": KERNELS_FROM, "check": check}
+        # what has no place in the order is in the log, so it cannot be an error for every reader
+        self._ordering = self._arguments | {"rejects": True}
         order = part.plan.order
-        self.matcher = None if order is None else EventTimeMatcher(part.plan, INDEX_BITS, **self._arguments)
+        self.matcher = None if order is None else EventTimeMatcher(part.plan, INDEX_BITS, **self._ordering)
         self._engine = Engine(part.plan, **self._arguments) if self.matcher is None else None
         self.early: EarlyMatcher | None = None
         self.final: EventTimeMatcher | None = None
         if order is not None and order.revise_us is not None and emits:
-            self.final = EventTimeMatcher(self._final_plan(order), INDEX_BITS, **self._arguments)
-        self._reject()
-
-    def _reject(self) -> None:
-        """What has no place in the order is in the log, so it cannot be an error for every reader."""
-        for each in (self.matcher, self.final):
-            if each is not None:
-                each.buffer.rejects = True
+            self.final = EventTimeMatcher(self._final_plan(order), INDEX_BITS, **self._ordering)
 
     def _final_plan(self, order: EventOrder) -> Plan:
-        return reordered(
-            self.part.plan, replace(order, delay_us=(order.delay_us or 0) + (order.revise_us or 0), revise_us=None)
-        )
+        behind = (order.delay_us or 0) + (order.revise_us or 0)
+        return reordered(self.part.plan, replace(order, delay_us=behind, revise_us=None))
 
     @property
     def engine(self) -> Engine:
@@ -148,19 +135,20 @@ class Strand:
 
     def feed(self, stretches: Sequence[Stretch], streams: Sequence[Stream], cache: ColumnCache) -> StrandFindings:
         """The next stretches, in their order."""
-        some = [self.places[each.part].fresh(each.blocks) for each in stretches]
+        for each in stretches:
+            self.places[each.part].pass_by(each.blocks)
+        some = [each.blocks for each in stretches]
         blocks = [block for mine in some for block in mine]
-        if not blocks:
-            return StrandFindings([], np.zeros(0, dtype=np.int64))
         places = BlockPlaces(blocks, self._numbers(blocks), np.repeat(np.arange(len(some)), list(map(len, some))))
-        prepared = self._prepared(stretches, some, places, streams, cache)
+        prepared, rejected = self._prepared(stretches, some, places, streams, cache)
+        self.rejected |= rejected
         if self._engine is not None:
             relations = self._engine.feed(prepared.columns, prepared)
             one = len(stretches) == 1
             runs = np.zeros(len(relations), dtype=np.int64) if one else places.runs_of(majors_of(completed(relations)))
-            return StrandFindings(relations, runs, len(prepared.columns), final=relations)
+            return StrandFindings(relations, runs, len(prepared.columns), final=relations, hops=places.hops)
         assert self.matcher is not None
-        return self._ordered(self.matcher, prepared.columns, places, cache.steps)
+        return replace(self._ordered(self.matcher, prepared.columns, places, cache.steps), hops=places.hops)
 
     def _ordered(self, matcher: EventTimeMatcher, columns: Columns, places: BlockPlaces, steps: SharedSteps) -> StrandFindings:
         order = self.part.plan.order
@@ -186,7 +174,7 @@ class Strand:
         places: BlockPlaces,
         streams: Sequence[Stream],
         cache: ColumnCache,
-    ) -> Prepared:
+    ) -> tuple[Prepared, Rejected]:
         catalogue, ordered = self.part.plan.catalogue, self.matcher is not None
         if len(self.places) == 1:
             ((at, place),) = self.places.items()
@@ -223,10 +211,9 @@ class Strand:
             self._engine = engine
         else:
             held = states[ends[1] : ends[2]]
-            self.matcher = EventTimeMatcher.resume(self.part.plan, engine, held, INDEX_BITS, **self._arguments)
+            self.matcher = EventTimeMatcher.resume(self.part.plan, engine, held, INDEX_BITS, **self._ordering)
         if self.final is not None:
-            self.final = EventTimeMatcher.load(self.final.plan, states[ends[2] : ends[3]], INDEX_BITS, **self._arguments)
-        self._reject()
+            self.final = EventTimeMatcher.load(self.final.plan, states[ends[2] : ends[3]], INDEX_BITS, **self._ordering)
         return int(ends[3])
 
 
@@ -237,6 +224,10 @@ class BlockPlaces:
     blocks: Sequence[Stored]
     numbers: Numbers
     runs: Numbers
+
+    @property
+    def hops(self) -> Mapping[int, int]:
+        return {int(number): each.block.hops for number, each in zip(self.numbers, self.blocks, strict=True) if each.block.hops}
 
     def _at(self, positions: Numbers) -> Numbers:
         found: Numbers = np.searchsorted(self.numbers, positions >> INDEX_BITS)

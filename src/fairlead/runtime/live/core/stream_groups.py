@@ -55,6 +55,11 @@ class StreamGroup:
         """The names of the subscriptions that the group delivers."""
         return tuple(each.name for each in self.plan.subscriptions if each.name not in self.plan.silent)
 
+    @cached_property
+    def emits(self) -> tuple[str, ...]:
+        """The types that its subscriptions emit."""
+        return tuple(str(self.plan[name].emits) for name in self.names if self.plan[name].emits is not None)
+
     @property
     def digest(self) -> str:
         """The digest of the subscriptions that the group delivers."""
@@ -133,6 +138,10 @@ def origin_name(origin: Origin) -> str:
 
 def places_to_json(places: Sequence[int]) -> int | list[int]:
     return places[0] if len(places) == 1 else list(places)
+
+
+PLACES = (int, [int])
+"""The shape of places as JSON (transport/log/entry_values.py)."""
 
 
 def places_from_json(told: int | list[int]) -> tuple[int, ...]:

@@ -6,6 +6,10 @@ block is closed when it is full, some milliseconds after its first event (`linge
 caller waits for it. Events of several types share a mixed block (mixed_block.py), unless that is not allowed: then each block
 has one type.
 
+Somebody else may append in this source, too. Messages that are no blocks are passed over (block_store.py). A block of another
+publisher, or the loss of blocks that were acknowledged, is an error for a caller, once; then the outbox continues after what
+the log has.
+
 Takes: checked events. Gives: a return when they are accepted (`put`) or stored (`stored`). Never: drops or reorders events;
 accepts a part of a call; accepts more while `QUEUED_MAX` blocks wait: then the publisher waits.
 """
@@ -26,9 +30,9 @@ from fairlead.model.events.types import EventType
 from fairlead.runtime.live.merged_streams import Throttle
 from fairlead.runtime.live.publisher.event_check import EventCheck, Row, too_large
 from fairlead.runtime.live.route_table import RouteMarks
-from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX, Block
+from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX, INDEX_BITS, NUMBER_MAX, Block
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.blocks.block_store import require_ours, stored_once
+from fairlead.transport.log.blocks.block_store import TAKEN, require_ours, stored_once
 from fairlead.transport.log.blocks.mixed_block import (
     TYPES_MAX,
     MixedEvents,
@@ -38,6 +42,7 @@ from fairlead.transport.log.blocks.mixed_block import (
     of_one_type,
     runs,
 )
+from fairlead.transport.log.blocks.room import require_room
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
 
@@ -47,6 +52,8 @@ MANY = 256
 """With this many events in an open block, more will arrive soon: the block stays open for as long again. Each block costs every
 reader some tenths of a millisecond."""
 REFUSED = "N003"
+SEQUENCE_MAX = NUMBER_MAX - (1 << 40)
+"""Sequences and numbers above it leave no room for those that follow. No publisher gets there by counting."""
 KEPT = "what was published is kept, and sent with the next publish or flush"
 NOT_ACCEPTED = "what was to be published was not accepted"
 
@@ -106,6 +113,7 @@ class Outbox:
         """Waits until more can be accepted. Raises an earlier failure, once."""
         with telling(accepted=False):
             self._raise_failed()
+            require_room(self._topic, self._after)
             self._begin()
             await self._until(lambda: len(self._queue) < QUEUED_MAX)
 
@@ -227,6 +235,8 @@ class Outbox:
                     await self._gathered()
                 await self._send_first()
         except Exception as error:  # every waiting caller receives it
+            if isinstance(error, FairleadError) and error.code in TAKEN:
+                await self._begin_again()
             self._failed = error
             self._failures, self._last = self._failures + 1, error
             async with self._progress:
@@ -256,24 +266,34 @@ class Outbox:
         if not self._resumed:
             await self._log.open_topics([self._topic])
             last = await self._log.last_of(self._topic, self._source)
-            if last is not None:
-                self._after, self._sequence = last.sequence, last.block.sequence + last.block.count
+            self._after = 0 if last is None else last.sequence
+            block = await self._log.last_block_of(self._topic, self._source)
+            if block is not None:
+                self._sequence = max(
+                    self._sequence, _next(block.block.sequence + block.block.count, block.sequence << INDEX_BITS)
+                )
             self._resumed = True
+
+    async def _begin_again(self) -> None:
+        for each in self._lanes.values():
+            if each.marks is not None:
+                await each.marks.close()
+        self._lanes, self._resumed = {}, False
 
     async def _lane(self, name: str) -> BlockLane:
         if name not in self._lanes:
-            last = await self._log.last_of(self._topic, self._source, name)
+            last = await self._log.last_block_of(self._topic, self._source, name)
             marks = None if name == MIXED else RouteMarks(self._log)
             if marks is not None:
-                await marks.begin(name, None if last is None else last.block)
-            self._lanes[name] = BlockLane(0 if last is None else last.block.number + 1, marks)
+                await marks.begin(name, None if last is None or last.block.number >= SEQUENCE_MAX else last.block)
+            self._lanes[name] = BlockLane(0 if last is None else _next(last.block.number + 1, last.sequence), marks)
         return self._lanes[name]
 
     async def _send_first(self) -> None:
         await self._throttle.take()
         block = await self._block(self._queue[0])
         try:
-            found = await stored_once(self._log, block, self._after, self._patience)
+            found = await stored_once(self._log, block, self._after, self._patience, alone=True)
         except LogError as error:
             if error.code != REFUSED or not block.is_mixed:
                 raise
@@ -319,6 +339,11 @@ class Outbox:
             for each in reversed(list(runs(events_of(block))))
             for events, payload in reversed(list(mixed_pieces(of_one_type(*each))))
         )
+
+
+def _next(number: int, other: int) -> int:
+    """The number that follows those in the log; `other`, if a stranger has used them up."""
+    return number if number < SEQUENCE_MAX else other
 
 
 @contextmanager

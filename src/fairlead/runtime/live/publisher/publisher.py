@@ -21,6 +21,7 @@ from fairlead.runtime.live.publisher.event_check import EventCheck
 from fairlead.runtime.live.publisher.outbox import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.transport.admission.problems import not_published, unknown_type
+from fairlead.transport.clocks import clocks
 from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX
 from fairlead.transport.log.blocks.mixed_block import MixedEvents, joined, joined_events, of_one_type
 from fairlead.transport.log.names import checked
@@ -145,7 +146,7 @@ class Publisher:
         async def beating() -> None:
             while True:
                 with suppress(LogError):  # the next one will do
-                    await self.publish(HEARTBEAT.name, {"at": datetime.now(UTC)}, wait=True)
+                    await self.publish(HEARTBEAT.name, {"at": datetime.fromtimestamp(clocks().wall(), UTC)}, wait=True)
                 await asyncio.sleep(seconds)
 
         self._beating = asyncio.create_task(beating())

@@ -1,14 +1,13 @@
 """Where each group of a subscriber begins: a new one by its `start`, a known one where its name left it.
 
     "new"        with events published from now on, in the existing lineage of the same subscription, if there is one
-    "earliest"   with the beginning of the log
+    "earliest"   with the beginning of the log, or what trimming has left of it
     "snapshot"   with the newest snapshot of other subscribers, or where they began; delivers from there on
     a position   with the event at that position, if one stream is read
     a datetime   with events stored in its stream at that time or later; a stream that was created later contains the earlier
                  events too
 
-The first subscriber of a group decides where its lineage begins, for "new" and "snapshot", and which lineage stores derived
-events.
+With "new" and "snapshot", subscribers join the leading lineage, which also stores derived events (leading_lineage.py).
 
 Takes: groups, the `start` argument, and what is recorded under the name. Gives: opened groups, each at its place, and which of
 them resumed. Never: reads a block.
@@ -16,7 +15,7 @@ them resumed. Never: reads a block.
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -26,79 +25,59 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
-from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.early import certain_at_once
 from fairlead.runtime.live.core.follower import Follower
 from fairlead.runtime.live.core.ledger import Ledger
-from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json, places_to_json
+from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json
 from fairlead.runtime.live.merged_streams import caught_up
-from fairlead.runtime.live.subscriber.group_task import OpenedGroup
+from fairlead.runtime.live.subscriber.group_task import OpenedGroup, SilentLineage
+from fairlead.runtime.live.subscriber.leading_lineage import EQUAL, LeadingLineage, base_key
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
+from fairlead.runtime.live.subscriber.request import Start, SubscriptionRequest
 from fairlead.runtime.live.subscriber.snapshots import Snapshots, SnapshotTimes, SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import report
+from fairlead.runtime.live.subscriber.trim_check import first_of
 from fairlead.transport.log.blocks.block import INDEX_BITS
-from fairlead.transport.log.protocol import Conflict, Log, Stream
+from fairlead.transport.log.protocol import Log, Stream
 
-TABLE = "FL_ORIGINS"
-Start = str | int | datetime
-Early = bool | str
-"""Whether relations are delivered early, too; "final": those that no other event can change."""
-EQUAL = "-"
-"""Precedes the number in the keys of equal subscriptions, except the first."""
-FIRST_YEAR, LAST_YEAR = 1678, 2261
-"""Years for which a server can count nanoseconds."""
+BESIDE = "="
+"""Follows the key of a group in that of the leading lineage, which is followed for what it derives."""
 
 
 class SharedWork:
-    """What the subscribers of one client share: the columns of blocks, and who saved which snapshot last."""
+    """What the subscribers of one client share: the columns of blocks, who saved which snapshot last, and how many rejected
+    blocks they have read, by code."""
 
     def __init__(self) -> None:
+        self.rejected = Counter[str]()
         self.cache, self.times = ColumnCache(report, Lock()), SnapshotTimes()
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """`silent_until`: by part, the sequence up to which nothing is delivered, if any. `at_newest`: begin with the newest
-    snapshot. `leading`: this lineage stores derived events."""
+    """`leading`: the origin of the lineage that stores derived events. `silent_until`: by part, the sequence up to which
+    nothing is delivered, if any. `at_newest`: begin with the newest snapshot."""
 
     origin: Origin
+    leading: Origin
     silent_until: tuple[int, ...] | None = None
     at_newest: bool = False
-    leading: bool = True
 
 
-def check_start(start: Start) -> None:
-    match start:
-        case bool():
-            fine = False
-        case int():
-            fine = 0 <= start < POSITIONS_MAX
-        case datetime():
-            fine = FIRST_YEAR <= start.year <= LAST_YEAR
-        case _:
-            fine = start in ("new", "earliest", "snapshot")
-    if not fine:
-        fix = f"use 'new', 'earliest', 'snapshot', a position or a datetime of the years {FIRST_YEAR} to {LAST_YEAR}"
-        raise UsageError("A251", f"start is {start!r}", fix)
-
-
-def check_early(early: Early) -> None:
-    if early is not True and early is not False and early != "final":
-        raise UsageError("A265", f"early is {early!r}", "use True, False or 'final'")
-
-
-async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], key: str, start: Start) -> Beginning:
-    earliest = (0,) * len(streams)
+async def beginning_of(
+    log: Log, group: StreamGroup, streams: Sequence[Stream], start: Start, leading: LeadingLineage
+) -> Beginning:
     match start:
         case "new":
             last = [await caught_up(log, stream, topics) for stream, topics in zip(streams, group.sources, strict=True)]
-            origin = await _leading(log, key, tuple((each + 1) << INDEX_BITS for each in last))
-            return Beginning(origin, silent_until=tuple(last), at_newest=True)
+            origin = await leading.joined(tuple((each + 1) << INDEX_BITS for each in last))
+            return Beginning(origin, origin, silent_until=tuple(last), at_newest=True)
         case "snapshot":
-            return Beginning(await _leading(log, key, earliest), at_newest=True)
+            origin = await leading.joined(await _earliest(log, streams))
+            return Beginning(origin, origin, at_newest=True)
         case "earliest":
-            origin = earliest
+            origin = await _earliest(log, streams)
         case datetime():
             moment = start if start.tzinfo is not None else start.replace(tzinfo=UTC)
             before = [await log.before(stream, int(moment.timestamp() * 1_000_000)) for stream in streams]
@@ -108,23 +87,11 @@ async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], 
                 problem = f"{group.names[0]} reads {len(streams)} streams, each with its own positions"
                 raise UsageError("A264", problem, "start at a datetime, or with 'earliest', 'snapshot' or 'new'")
             origin = (int(start),)
-    return Beginning(origin, leading=await is_leading(log, key, origin))
+    return Beginning(origin, await leading.beside(origin))
 
 
-async def is_leading(log: Log, key: str, origin: Origin) -> bool:
-    return await _leading(log, key, origin) == origin
-
-
-async def _leading(log: Log, key: str, origin: Origin) -> Origin:
-    """The origin of the first subscriber's lineage; `origin` if this subscriber is the first."""
-    entry = await log.get(TABLE, key)
-    if entry is None:
-        try:
-            await log.put(TABLE, key, json.dumps({"origin": places_to_json(origin)}).encode(), 0)
-            return origin
-        except Conflict:
-            entry = await log.get(TABLE, key)
-    return origin if entry is None else places_from_json(json.loads(entry.value)["origin"])
+async def _earliest(log: Log, streams: Sequence[Stream]) -> Origin:
+    return tuple([await first_of(log, each) for each in streams])
 
 
 def group_keys(groups: Sequence[tuple[StreamGroup, Sequence[Stream]]], saved: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -134,7 +101,7 @@ def group_keys(groups: Sequence[tuple[StreamGroup, Sequence[Stream]]], saved: Ma
     for by_name in (True, False):
         for number, (group, streams) in enumerate(groups):
             mine = (key for key, told in saved.items() if not by_name or told["names"] == [*group.names])
-            free = [key for key in mine if _base(key) == group.key(streams) and key not in found.values()]
+            free = [key for key in mine if base_key(key) == group.key(streams) and key not in found.values()]
             if number not in found and free:
                 found[number] = free[0]
     for number, (group, streams) in enumerate(groups):
@@ -154,33 +121,27 @@ def changed(now: Mapping[str, StreamGroup], saved: Mapping[str, Mapping[str, Any
 
 
 class GroupOpening:
-    """Opens the groups of one subscriber. `known`: its name is recorded. `emit`: store what its rules EMIT. `verdicts`: it gets
-    reports on events. `early`: and early deliveries."""
+    """Opens the groups of one subscriber. `known`: its name is recorded."""
 
     def __init__(
-        self,
-        log: Log,
-        shared: SharedWork,
-        record: SubscriberRecord | None,
-        *,
-        known: bool,
-        start: Start,
-        emit: bool,
-        verdicts: bool,
-        early: Early,
+        self, log: Log, shared: SharedWork, record: SubscriberRecord | None, request: SubscriptionRequest, *, known: bool
     ) -> None:
-        self._log, self._shared, self._record, self._known = log, shared, record, known
-        self._start, self._emit, self._verdicts = start, emit, verdicts
-        self._early = early
+        self._log, self._shared, self._record, self._request, self._known = log, shared, record, request, known
 
     async def open(self, group: StreamGroup, streams: Sequence[Stream], key: str) -> OpenedGroup:
         saved = self._saved(group, streams, key)
-        begun, delivered = await self._beginning(group, streams, key, saved)
-        snapshots, border = Snapshots(self._log, group, key, begun.origin), begun.silent_until
-        emits = self._emit and begun.leading
+        stores = self._request.emit and bool(group.emits)
+        leading = LeadingLineage(self._log, group, streams, key, emits=stores)
+        begun, delivered = await self._beginning(group, streams, saved, leading)
+        emits, border = stores and begun.leading == begun.origin, begun.silent_until
+        snapshots = Snapshots(self._log, group, key, begun.origin, emits=emits)
         silent = border if delivered is None else None
-        lineage = await snapshots.begin(delivered, silent, emits=emits, verdicts=self._verdicts)
-        wants_early = self._early is True or (self._early == "final" and _is_certain(group))
+        lineage = await snapshots.begin(delivered, silent, verdicts=self._request.verdicts)
+        for stream, place in zip(streams, lineage.places, strict=True):
+            if place.reached.time is not None:  # a state is of no use in a stream that has lost what it was made of
+                await self._log.check(stream, place.reached.sequence, place.reached.time)
+        asked = self._request.early
+        wants_early = asked is True or (asked == "final" and _is_certain(group))
         early = (saved["count"] or 0 if saved else 0) if wants_early else None
         follower = Follower(key, streams, lineage, border, self._shared.cache, early)
         ledger = Ledger(lineage.book.copy(), saved)
@@ -188,36 +149,40 @@ class GroupOpening:
             if saved is None:
                 acknowledged = {"count": None, "digest": None} if border is not None else ledger.acknowledged()
                 self._record.begin_group(key, group, streams, begun.origin, border, acknowledged)
-            self._record.groups[key]["names"] = [*group.names]
-        return OpenedGroup(group, streams, key, follower, ledger, SnapshotWriter(lineage, snapshots, self._shared.times))
+            self._record.groups[key] |= {"names": [*group.names], "emits": [*group.emits] if stores else []}
+        beside = await self._beside(group, streams, key, begun.leading) if stores and not emits else None
+        writer = SnapshotWriter(lineage, snapshots, self._shared.times)
+        return OpenedGroup(group, streams, key, follower, ledger, writer, beside)
+
+    async def _beside(self, group: StreamGroup, streams: Sequence[Stream], key: str, origin: Origin) -> SilentLineage:
+        """The leading lineage, for what it derives."""
+        snapshots = Snapshots(self._log, group, base_key(key), origin, emits=True)
+        lineage = await snapshots.begin(None, None)
+        follower = Follower(f"{key}{BESIDE}", streams, lineage, None, self._shared.cache)
+        return SilentLineage(follower, SnapshotWriter(lineage, snapshots, self._shared.times))
 
     def _saved(self, group: StreamGroup, streams: Sequence[Stream], key: str) -> Mapping[str, Any] | None:
         """What is recorded of the group; None if it is new. Raises StateError if its stream is not the one that it read."""
         if self._record is None or not self._known:
             return None
         saved = self._record.groups.get(key)
-        another_of_equals = any(_base(each) == group.key(streams) for each in self._record.groups)
+        another_of_equals = any(base_key(each) == group.key(streams) for each in self._record.groups)
         if saved is None and not another_of_equals and self._record.has_read(group.digest):
             problem = f"the stream that '{self._record.name}' read has been removed"
             raise StateError("S136", problem, "forget the subscriber, and subscribe again")
         return saved
 
     async def _beginning(
-        self, group: StreamGroup, streams: Sequence[Stream], key: str, saved: Mapping[str, Any] | None
+        self, group: StreamGroup, streams: Sequence[Stream], saved: Mapping[str, Any] | None, leading: LeadingLineage
     ) -> tuple[Beginning, int | None]:
         """Where it begins, and how many deliveries a snapshot may have; None: any number."""
         if saved is None:
-            begun = await beginning_of(self._log, group, streams, key, self._start)
+            begun = await beginning_of(self._log, group, streams, self._request.start, leading)
             return begun, None if begun.at_newest else 0
         origin, silent = places_from_json(saved["origin"]), saved["silent_until"]
-        leading = await is_leading(self._log, key, origin)
-        return Beginning(origin, None if silent is None else places_from_json(silent), leading=leading), saved["count"]
+        border = None if silent is None else places_from_json(silent)
+        return Beginning(origin, await leading.beside(origin), border), saved["count"]
 
 
 def _is_certain(group: StreamGroup) -> bool:
     return all(certain_at_once(group.plan, group.plan[name]) for name in group.names)
-
-
-def _base(key: str) -> str:
-    """The common prefix of the keys of equal subscriptions."""
-    return key.partition(EQUAL)[0]

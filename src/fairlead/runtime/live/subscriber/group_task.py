@@ -20,24 +20,30 @@ Takes: groups and their streams. Gives: batches, to a receiver. Never: reads fas
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from fairlead.dataclass import dataclass
+from fairlead.errors import StateError
 from fairlead.model.plans.plan import Plan
-from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER
+from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, Rejected
 from fairlead.runtime.live.core.deliveries import Batch, GroupFindings, JointDeliveries
+from fairlead.runtime.live.core.derived_blocks import HOPS_MAX
 from fairlead.runtime.live.core.follower import Follower, JointReading
 from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.live.subscriber.snapshots import SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import OrderedReader
+from fairlead.runtime.live.subscriber.trim_check import require_kept
+from fairlead.transport.clocks import clocks
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.block_store import Tails
-from fairlead.transport.log.protocol import Log, Stream
+from fairlead.transport.log.protocol import Log, Stream, Trimmed
 
+LOGGER = logging.getLogger("fairlead")
 PAUSES = 16
 """With this pause a subscriber uses about a seventeenth of a processor under steady load, as far as the ticks allow it."""
 STROKE_SECONDS_MAX, STROKE_SECONDS_MIN = 0.016, 0.001
@@ -48,8 +54,16 @@ GOLDEN = 0.618034
 
 
 @dataclass(eq=False)
+class SilentLineage:
+    """A lineage that is followed for the events that it derives; nothing is delivered from it."""
+
+    follower: Follower
+    snapshots: SnapshotWriter
+
+
+@dataclass(eq=False)
 class OpenedGroup:
-    """A group of a subscriber, ready to be followed."""
+    """A group of a subscriber, ready to be followed. `beside`: the lineage that stores its derived events, if it is another."""
 
     group: StreamGroup
     streams: Sequence[Stream]
@@ -57,11 +71,19 @@ class OpenedGroup:
     follower: Follower
     ledger: Ledger
     snapshots: SnapshotWriter
+    beside: SilentLineage | None = None
+
+
+def looping(name: str, emits: Sequence[str]) -> StateError:
+    problem = (
+        f"'{name}' derives {', '.join(emits)} of events that were derived of it, {HOPS_MAX} times in a row: no more is stored"
+    )
+    return StateError("S145", problem, "change one of the rules of the loop; `emit=False` stores nothing")
 
 
 class GroupTask:
     """`plan`: the plan of the relations that the groups deliver. `only`: the filter on the stream, if there is a single one.
-    `verdicts`: deliver reports on events that take no part."""
+    `rejected`: counts the rejected blocks of all tasks. `verdicts`: deliver reports on events that take no part."""
 
     def __init__(
         self,
@@ -70,18 +92,32 @@ class GroupTask:
         groups: Sequence[OpenedGroup],
         patience: float,
         only: Only | None,
+        rejected: Counter[str] | None = None,
         *,
         verdicts: bool = False,
     ) -> None:
         self._log, self.groups, self.only = log, groups, only
         names = {each.key: each.group.names for each in groups} if verdicts else None
         self.deliveries = JointDeliveries(plan, {each.key: each.ledger for each in groups}, names)
-        self.reading = reading = JointReading([each.follower for each in groups], only)
+        followed: list[OpenedGroup | SilentLineage] = [*groups, *(each.beside for each in groups if each.beside is not None)]
+        self.reading = reading = JointReading([each.follower for each in followed])
+        self._writers = [each.snapshots for each in followed]
         self._reader = OrderedReader(
-            log, reading.streams, reading.topics, reading.begin(), only, reading.beats(), reading.further()
+            log, reading.streams, reading.topics, reading.begin(), only, reading.beats(), reading.further(), self._passes
         )
         self._tails = Tails(log, patience, "forget the subscriber, and subscribe again")
         self._settled = True
+        self.rejected = Counter[str]()
+        """The rejected blocks that were read, by the code of the error."""
+        self._rejected_of_all = Counter[str]() if rejected is None else rejected
+
+    def _count_rejected(self, some: Sequence[Stretch]) -> None:
+        codes = [stored.block.rejected for each in some for stored in each.blocks if stored.block.rejected]
+        partly: Rejected = {}
+        for group in self.groups:
+            partly |= group.follower.lineage.take_rejected()
+        for counter in (self.rejected, self._rejected_of_all):
+            counter.update([*codes, *partly.values()])
 
     async def run(self, receive: Callable[[Batch], Awaitable[None]]) -> None:
         clock = asyncio.get_running_loop().time
@@ -90,16 +126,28 @@ class GroupTask:
             for some in self.reading.portions(stretches):
                 self._settled = False
                 findings = await self._matched(some)  # 1
+                self._count_rejected(some)
                 for block in (block for each in findings for block in each.found.derived):
                     await self._tails.store(block)  # 2
                 self._settled = True
-                for batch in (self.deliveries.early_batch(findings), self.deliveries.batch_of(findings)):
+                self._warn_of_loops()
+                found = [each for each in findings if each.key in self.deliveries.ledgers]
+                for batch in (self.deliveries.early_batch(found), self.deliveries.batch_of(found)):
                     if batch is not None:
                         await receive(batch)  # 3
-                for group in self.groups:
-                    group.snapshots.save_if_due()  # 4
+                for writer in self._writers:
+                    await writer.save_if_due()  # 4
             if events < EVENTS_TOGETHER:
                 await asyncio.sleep(pause(clock(), clock() - begun))
+
+    def _warn_of_loops(self) -> None:
+        for lineage in (each.lineage for each in self.reading.followers if each.lineage.looped):
+            lineage.looped = False
+            LOGGER.warning("%s", looping(lineage.group.names[0], lineage.group.emits))
+
+    async def _passes(self, trimmed: Trimmed) -> None:
+        places = [place for each in self.reading.followers if (place := each.place(trimmed.stream)) is not None]
+        await require_kept(self._log, trimmed, places, {} if self.only is None else self.only.routes)
 
     async def _matched(self, some: Sequence[Stretch]) -> list[GroupFindings]:
         """Matches that may take long run in threads, so that the event loop stays responsive and can cancel them."""
@@ -145,8 +193,8 @@ class GroupTask:
 
     async def end(self) -> None:
         """The subscriber leaves: save snapshots, unless a derived block of theirs is not stored."""
-        for each in self.groups:
-            await each.snapshots.end(self._settled)
+        for each in self._writers:
+            await each.end(self._settled)
 
 
 def pause(now: float, work: float) -> float:
@@ -154,5 +202,5 @@ def pause(now: float, work: float) -> float:
     every = STROKE_SECONDS_MAX
     while every / 2 >= max(PAUSES * work, STROKE_SECONDS_MIN):
         every /= 2
-    phase = os.getpid() * GOLDEN * STROKE_SECONDS_MAX  # so that not all processes wake at once
+    phase = clocks().process * GOLDEN * STROKE_SECONDS_MAX  # so that not all processes wake at once
     return every - (now + phase) % every

@@ -1,7 +1,13 @@
 """A durable subscriber's record in the log: its rules, and its acknowledgements in each group.
 
-One process at a time owns a name. A process that opens the name takes it over, and the previous owner gets an error at its next
-acknowledgement (S134).
+The record is written when a process opens the name. What is acknowledged afterwards is an entry of its own, so that an
+acknowledgement does not store the rules again. It names the record that it follows by its generation: it counts if that is the
+one in the log.
+
+One process at a time owns a name: the one that the entry of acknowledgements names. A process that opens the name takes it
+over, and the previous owner gets an error at its next acknowledgement (S134). What the previous owner sent without an answer
+may be stored at any time: before the takeover it is read again, after it the server refuses an acknowledgement, and a whole
+record is overwritten.
 
 Takes: a name and rules. Gives: the acknowledgements under that name. Never: lets two processes acknowledge under one name.
 """
@@ -15,11 +21,16 @@ from typing import Any
 
 from fairlead.deliver.receipt import Comparison, Receipt, combined, compare
 from fairlead.errors import StateError, UsageError
-from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_to_json
+from fairlead.runtime.live.core.derived_blocks import Emission, loop_of
+from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
+from fairlead.transport.log.entry_values import DIGEST, NOTHING, entry_value, fits, unreadable
 from fairlead.transport.log.names import checked
-from fairlead.transport.log.protocol import Conflict, Log, Stream
+from fairlead.transport.log.protocol import Conflict, Log, Stream, TableEntry
 
-TABLE, RECEIPTS = "FL_SUBS", "FL_RECEIPTS"
+TABLE, ACKNOWLEDGEMENTS, RECEIPTS = "FL_SUBS", "FL_ACKS", "FL_RECEIPTS"
+ACKNOWLEDGED = ("count", "digest", "joined", "joined_digest", "verdicts")
+SINCE_MAX = 64
+"""Groups in one acknowledgement, of some 150 bytes each."""
 
 
 class SubscriberRecord:
@@ -28,21 +39,26 @@ class SubscriberRecord:
 
     def __init__(self, log: Log, name: str) -> None:
         self._log, self.name = log, checked(name, "subscriber")
-        self._revision = 0
+        self._revision = self._acknowledged = self._receipted = self._generation = 0
+        self._since: dict[str, dict[str, Any]] = {}
+        """What was acknowledged since the whole record was written, by group."""
         self._holder = uuid.uuid4().hex[:16]
         self.rules = self.text = self.digest = ""
         self.groups: dict[str, dict[str, Any]] = {}
 
     async def read(self) -> bool:
         """Whether the name is known."""
+        since = await self._log.get(ACKNOWLEDGEMENTS, self.name)
+        self._acknowledged = 0 if since is None else since.revision
         entry = await self._log.get(TABLE, self.name)
         if entry is None:
             return False
-        told = json.loads(entry.value)
+        told = joined_record(entry, since, self.name)
         if not all("names" in each for each in told["groups"].values()):
             problem = f"'{self.name}' was last used by an earlier release, with another form of state"
             raise StateError("S139", problem, "continue with that release, or forget the subscriber and subscribe again")
-        self._revision = entry.revision
+        self._revision, self._generation = entry.revision, told.get("generation", 0)
+        self._since = {} if since is None else later_groups(since, self._generation, self.name)
         self.rules, self.text, self.digest, self.groups = told["rules"], told["text"], told["digest"], told["groups"]
         return True
 
@@ -76,33 +92,163 @@ class SubscriberRecord:
             **acknowledged,
         }
 
+    async def take_over(self) -> bool:
+        """Become the owner of the name as it was read; False if its previous owner has acknowledged something since: then it
+        has to be read again."""
+        try:
+            self._acknowledged = await self._log.put(ACKNOWLEDGEMENTS, self.name, self._told_since(), self._acknowledged)
+        except Conflict:
+            return False
+        return True
+
     async def write(self) -> None:
+        """Store the whole record, with all acknowledgements. 1. the record, 2. the acknowledgements after it: none yet. Those
+        of an earlier record do not count any more. If the process is killed between the steps, nothing that was acknowledged
+        is lost."""
+        self._generation += 1
+        self._since = {}
         told = {
             "holder": self._holder,
+            "generation": self._generation,
             "rules": self.rules,
             "text": self.text,
             "digest": self.digest,
             "groups": self.groups,
         }
+        self._revision = await self._put(TABLE, json.dumps(told).encode(), self._revision)  # 1
+        await self._write_since()  # 2
+
+    async def acknowledge(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
+        """Store what is acknowledged of some groups: only these groups are written, and those since the last whole record. When
+        they are many, the whole record is written again."""
+        for key, each in changed.items():
+            self.groups[key] |= each
+            self._since[key] = {name: self.groups[key][name] for name in ACKNOWLEDGED if name in self.groups[key]}
+        if len(self._since) > SINCE_MAX:
+            await self.write()
+        else:
+            await self._write_since()
+
+    async def _write_since(self) -> None:
+        self._acknowledged = await self._put(ACKNOWLEDGEMENTS, self._told_since(), self._acknowledged)
+
+    def _told_since(self) -> bytes:
+        return json.dumps({"holder": self._holder, "generation": self._generation, "groups": self._since}).encode()
+
+    async def _put(self, table: str, told: bytes, revision: int) -> int:
         while True:
             try:
-                self._revision = await self._log.put(TABLE, self.name, json.dumps(told).encode(), self._revision)
-                return
+                return await self._log.put(table, self.name, told, revision)
             except Conflict:
-                self._revision = await self._own_revision()
+                revision = await self._own_revision(table, revision)
 
-    async def _own_revision(self) -> int:
-        """That of the record, if this process wrote it: an attempt without an answer may be stored later. Raises StateError if
-        another process has taken over the name."""
-        entry = await self._log.get(TABLE, self.name)
-        if entry is not None and entry.revision > self._revision and json.loads(entry.value).get("holder") == self._holder:
-            return entry.revision
+    async def _own_revision(self, table: str, revision: int) -> int:
+        """The one to store after. 1. a server that is behind has answered: try again, 2. an earlier attempt without an answer
+        was stored, 3. a record of the previous owner was stored after the takeover. Raises StateError if another process has
+        taken over the name."""
+        entry = await self._log.get(table, self.name)
+        if entry is not None and entry.revision <= revision:
+            return revision  # 1
+        if entry is not None and self._wrote(entry):
+            return entry.revision  # 2
+        if entry is not None and table == TABLE and self._wrote(await self._log.get(ACKNOWLEDGEMENTS, self.name)):
+            return entry.revision  # 3
         problem = f"another process has subscribed as '{self.name}' in the meantime"
         raise StateError("S134", problem, "give every process its own subscriber name")
 
+    def _wrote(self, entry: TableEntry | None) -> bool:
+        return entry is not None and _holder_of(entry) == self._holder
+
     async def write_receipts(self, receipts: Mapping[str, Receipt]) -> None:
-        told = {key: each.to_json() for key, each in receipts.items()}
-        await self._log.put(RECEIPTS, self.name, json.dumps(told).encode())
+        """Each after the one before, so that one that was sent without an answer cannot replace a later one. Those of a process
+        that does not own the name any more are not stored."""
+        told = json.dumps({key: each.to_json() for key, each in receipts.items()}).encode()
+        while True:
+            try:
+                self._receipted = await self._log.put(RECEIPTS, self.name, told, self._receipted)
+                return
+            except Conflict:
+                entry = await self._log.get(RECEIPTS, self.name)
+                if not self._wrote(await self._log.get(ACKNOWLEDGEMENTS, self.name)):
+                    return
+                self._receipted = 0 if entry is None else entry.revision
+
+
+PART = {"types": [str], "topics": [str], "stream": str}
+COUNTED = {
+    "count": (int, NOTHING),
+    "digest": (DIGEST, NOTHING),
+    "joined?": int,
+    "joined_digest?": DIGEST,
+    "verdicts?": {str: int},
+}
+GROUP = {
+    "names?": [str],
+    "parts": [PART],
+    "origin": PLACES,
+    "silent_until": (NOTHING, *PLACES),
+    "subscription?": str,
+    "emits?": [str],
+    "routes?": {str: int},
+} | COUNTED
+RECORD = {"rules": str, "text": str, "digest": str, "generation?": int, "holder?": str, "groups": {str: dict}}
+"""The shapes of a record and its groups; those of earlier releases have no names (S139)."""
+SINCE = {"generation": int, "holder?": str, "groups": {str: COUNTED}}
+
+
+def _holder_of(entry: TableEntry) -> str:
+    """Who wrote an entry; empty if it does not say so."""
+    try:
+        found: str = entry_value(entry.value, {"holder": str}, TABLE, "")["holder"]
+    except StateError:
+        return ""
+    return found
+
+
+def joined_record(entry: TableEntry, since: TableEntry | None, name: str) -> dict[str, Any]:
+    """A record with the acknowledgements since. Raises StateError (S147)."""
+    told: dict[str, Any] = entry_value(entry.value, RECORD, TABLE, name)
+    if not all(_is_group(each) for each in told["groups"].values()):
+        raise unreadable(TABLE, name)
+    for key, each in ({} if since is None else later_groups(since, told.get("generation", 0), name)).items():
+        if key in told["groups"]:
+            told["groups"][key] |= each
+    return told
+
+
+def _is_group(told: dict[str, Any]) -> bool:
+    if not fits(told, GROUP) or not all(each["topics"] for each in told["parts"]):
+        return False
+    places = [told["origin"], *([told["silent_until"]] if told["silent_until"] is not None else [])]
+    return bool(told["parts"]) and all(len(places_from_json(each)) == len(told["parts"]) for each in places)
+
+
+def later_groups(since: TableEntry, generation: int, name: str) -> dict[str, dict[str, Any]]:
+    """By key, what was acknowledged after the record of this generation. Raises StateError (S147)."""
+    later = entry_value(since.value, SINCE, ACKNOWLEDGEMENTS, name)
+    found: dict[str, dict[str, Any]] = later["groups"] if later["generation"] == generation else {}
+    return found
+
+
+async def groups_of_name(log: Log, name: str) -> dict[str, dict[str, Any]]:
+    """By key, what is recorded of the groups of a durable subscriber; empty if there is none."""
+    entry = await log.get(TABLE, name)
+    found: dict[str, dict[str, Any]] = {}
+    return found if entry is None else joined_record(entry, await log.get(ACKNOWLEDGEMENTS, name), name)["groups"]
+
+
+async def require_no_loop(log: Log, name: str | None, groups: Sequence[StreamGroup]) -> None:
+    """Raises UsageError if what these groups emit is, by the rules of other durable subscribers, read to emit what they
+    read."""
+    own = [(each.types, each.emits) for each in groups if each.emits]
+    others: list[Emission] = []
+    for key in await log.keys(TABLE) if own else ():
+        for told in (await groups_of_name(log, key)).values() if key != name else ():
+            others.append(([each for part in told["parts"] for each in part["types"]], told.get("emits", [])))
+    loop = loop_of(own, others)
+    if loop:
+        problem = f"the rules derive events in a loop with other subscribers: {' → '.join(loop)}"
+        raise UsageError("A266", problem, "change the rules, or subscribe with emit=False")
 
 
 async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
@@ -111,14 +257,21 @@ async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
     if entry is None:
         known = ", ".join((await log.keys(RECEIPTS))[:10]) or "none"
         raise UsageError("A250", f"there is no subscriber '{name}'", f"known subscribers: {known}")
-    return {key: Receipt.from_json(each) for key, each in json.loads(entry.value).items()}
+    return {key: Receipt.from_json(each) for key, each in entry_value(entry.value, {str: dict}, RECEIPTS, name).items()}
 
 
-def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt]) -> Comparison:
-    """Compares group by group; returns the first difference, else the first group of which one side has more."""
-    return combined([compare(a[key], b[key]) for key in a if key in b])
+async def group_names(log: Log, name: str) -> dict[str, str]:
+    """By group of a subscriber, the name of its subscription."""
+    record = SubscriberRecord(log, name)
+    await record.read()
+    return {key: ", ".join(each["names"]) for key, each in record.groups.items()}
+
+
+def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt], names: Mapping[str, str]) -> Comparison:
+    """Compares the subscriptions that both have, group by group."""
+    return combined({names.get(key, key): compare(a[key], b[key]) for key in a if key in b})
 
 
 async def forget(log: Log, name: str) -> None:
-    for table in (TABLE, RECEIPTS):
+    for table in (TABLE, ACKNOWLEDGEMENTS, RECEIPTS):
         await log.remove(table, checked(name, "subscriber"))

@@ -4,8 +4,11 @@ A table entry lists the snapshots of a lineage, each with its steps and number o
 Older snapshots are thinned out: each is about twice as far back as the next newer one, so a subscriber that resumes from far
 back reads at most about twice what it needs.
 
-A writer saves them periodically, in the background: the state is dumped at once, between two feeds, and stored while the
-subscriber continues. One of the equal subscribers of a client does it for all.
+The state of a lineage whose derived events are not stored does not serve one that stores them: it does not know their numbers.
+So those of viewers (`emit=False`) have a list of their own.
+
+A writer saves them periodically, in the background: the state is dumped between two feeds, in a thread, so that the other tasks
+of the process continue, and stored while the subscriber continues. One of the equal subscribers of a client does it for all.
 
 Takes: lineages whose derived blocks are stored up to their position. Gives: the newest snapshot at or before a number of
 deliveries. Never: requires a snapshot: the log has all events; delays a subscriber, or fails: a snapshot only saves reading, so
@@ -23,9 +26,13 @@ from operator import le
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
+from fairlead.transport.log.entry_values import entry_value
 from fairlead.transport.log.protocol import Conflict, Log
+from fairlead.transport.log.signed_log import ignored
+from fairlead.transport.log.trims import first_kept
 
 TABLE, STORE = "FL_LINEAGES", "FL_STATES"
+VIEWERS = "-v"
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
 EVERY_SECONDS = 30.0
@@ -33,69 +40,111 @@ EVERY_SECONDS = 30.0
 
 
 class Snapshots:
-    """The snapshots of one lineage: a group on its streams (`key`) from an origin."""
+    """The snapshots of one lineage: a group on its streams (`key`) from an origin. `emits`: it stores derived events."""
 
-    def __init__(self, log: Log, group: StreamGroup, key: str, origin: Origin) -> None:
+    def __init__(self, log: Log, group: StreamGroup, key: str, origin: Origin, *, emits: bool) -> None:
         self._log, self._group, self._origin = log, group, origin
-        self.key = f"{key}-{origin_name(origin)}"
+        self._emits = emits
+        self._lists = snapshot_lists(key, origin, whole=emits or not group.emits)
+        self.key = self._lists[0]
 
-    async def begin(
-        self, count_max: int | None, border: Sequence[int] | None, *, emits: bool, verdicts: bool = False
-    ) -> Lineage:
+    async def begin(self, count_max: int | None, border: Sequence[int] | None, *, verdicts: bool = False) -> Lineage:
         """The lineage at its newest snapshot with at most this many deliveries and not after the border in any part; or at its
         origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again."""
-        listed, _ = await self._listed()
-        for steps, count in reversed(listed):
+        every = [(steps, count, key) for key in self._lists for steps, count in (await self._listed(key))[0]]
+        for steps, count, key in sorted(every, reverse=True):
             if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
                 continue
-            dumped = await self._log.get_object(STORE, self._name(steps))
+            dumped = await state_of(self._log, key, steps)
             if dumped is not None:
                 try:
-                    made = Lineage.load(self._group, self._origin, dumped, emits=emits)
+                    made = Lineage.load(self._group, self._origin, dumped, emits=self._emits)
                 except StateError:
                     continue  # of another version: use an older one, or the origin
                 if verdicts and made.verdicts and count == count_max:
                     continue  # some of them may be after that delivery
                 if border is None or all(map(le, made.after, border)):
                     return made
-        return Lineage(self._group, self._origin, emits=emits)
+        return Lineage(self._group, self._origin, emits=self._emits)
 
     async def keep(self, steps: int, count: int, state: bytes) -> None:
         """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names."""
-        listed, revision = await self._listed()
+        listed, revision = await self._listed(self.key)
         if any(theirs >= steps for theirs, _ in listed):
             return  # another subscriber was faster
-        await self._log.put_object(STORE, self._name(steps), state)  # 1
-        kept = thinned([*listed, (steps, count)])
+        await self._log.put_object(STORE, state_name(self.key, steps), state)  # 1
+        kept = thinned([*listed, (steps, count)], await self._trimmed())
         try:
             await self._log.put(TABLE, self.key, json.dumps(kept).encode(), revision)  # 2
         except Conflict:
-            listed, _ = await self._listed()
+            listed, _ = await self._listed(self.key)
             if steps not in dict(listed):  # another subscriber was faster
-                await self._log.remove_object(STORE, self._name(steps))
+                await self._log.remove_object(STORE, state_name(self.key, steps))
             return
         for theirs, _ in listed:
             if theirs not in dict(kept):
-                await self._log.remove_object(STORE, self._name(theirs))  # 3
+                await self._log.remove_object(STORE, state_name(self.key, theirs))  # 3
 
-    async def _listed(self) -> tuple[list[tuple[int, int]], int]:
-        entry = await self._log.get(TABLE, self.key)
+    async def _trimmed(self) -> int:
+        """How many blocks of its streams are trimmed, or about to be."""
+        found = 0
+        for topics in self._group.sources:
+            stream = await self._log.open_topics(topics)
+            found += max((await self._log.state(stream)).first, await first_kept(self._log, stream.name)) - 1
+        return found
+
+    async def _listed(self, key: str) -> tuple[list[tuple[int, int]], int]:
+        try:
+            return await listed_snapshots(self._log, key)
+        except LogError as error:
+            if error.code != "N003":
+                raise
+            return [], 0  # a subscriber that may not read states does without
+
+
+async def listed_snapshots(log: Log, key: str) -> tuple[list[tuple[int, int]], int]:
+    """The steps and deliveries of each snapshot, and the revision of the list. A list that is not signed or not readable counts
+    as empty: the log has all events."""
+    try:
+        entry = await log.get(TABLE, key)
         if entry is None:
             return [], 0
-        return [(steps, count) for steps, count in json.loads(entry.value)], entry.revision
+        listed = entry_value(entry.value, [[int]], TABLE, key)
+    except StateError as error:
+        ignored(error)
+        return [], await log.revision_of(TABLE, key)
+    return sorted((each[0], each[1]) for each in listed if len(each) == 2 and min(each) >= 0), entry.revision
 
-    def _name(self, steps: int) -> str:
-        return f"{self.key}-{steps:016x}"
+
+async def state_of(log: Log, key: str, steps: int) -> bytes | None:
+    """The state of a snapshot; None if there is none that is signed."""
+    try:
+        return await log.get_object(STORE, state_name(key, steps))
+    except StateError as error:
+        ignored(error)
+        return None
 
 
-def thinned(listed: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The newest few, and of the others each twice as far back as the next newer one that is kept."""
+def snapshot_lists(key: str, origin: Origin, *, whole: bool) -> list[str]:
+    """The keys of the lists that a lineage may use; it adds to the first. `whole`: it stores what it derives."""
+    name = f"{key}-{origin_name(origin)}"
+    return [name] if whole else [f"{name}{VIEWERS}", name]
+
+
+def state_name(key: str, steps: int) -> str:
+    return f"{key}-{steps:016x}"
+
+
+def thinned(listed: list[tuple[int, int]], trimmed: int = 0) -> list[tuple[int, int]]:
+    """The newest few, and of the others each twice as far back as the next newer one that is kept; and the oldest one from
+    which the log still has all blocks, since a slow subscriber may have to resume there."""
     newest = listed[-1][0]
     kept = listed[-NEWEST:]
     for each in reversed(listed[:-NEWEST]):
         if newest - each[0] >= 2 * (newest - kept[0][0]):
             kept.insert(0, each)
-    return kept
+    oldest = next((each for each in listed if each[0] >= trimmed), listed[-1])
+    return kept if oldest in kept else sorted([oldest, *kept])
 
 
 class SnapshotTimes:
@@ -118,18 +167,24 @@ class SnapshotWriter:
         self._newest[self._key] = max(lineage.events, events), at
         self._storing: asyncio.Task[None] | None = None
 
-    def save_if_due(self) -> None:
+    async def save_if_due(self) -> None:
         """Call this when all derived blocks so far are stored."""
         now, (events, at) = asyncio.get_running_loop().time(), self._newest[self._key]
         fresh = self._lineage.events - events
         due = fresh >= self._every or (fresh > 0 and now - at > EVERY_SECONDS)
-        if due and self._lineage.is_whole and (self._storing is None or self._storing.done()):
-            self._begin(now)
+        if due and (self._storing is None or self._storing.done()):
+            await self._begin(now)
 
-    def _begin(self, now: float) -> None:
+    async def _begin(self, now: float) -> None:
         lineage = self._lineage
         self._newest[self._key] = lineage.events, now
-        self._storing = asyncio.create_task(self._store(lineage.steps, lineage.book.count, lineage.dump()))
+        dumping = asyncio.create_task(asyncio.to_thread(lineage.dump))
+        try:
+            state = await asyncio.shield(dumping)
+        except asyncio.CancelledError:
+            await asyncio.wait([dumping])  # whatever comes next may change the lineage
+            raise
+        self._storing = asyncio.create_task(self._store(lineage.steps, lineage.book.count, state))
 
     async def _store(self, steps: int, count: int, state: bytes) -> None:
         with suppress(LogError):
@@ -139,7 +194,7 @@ class SnapshotWriter:
         """The subscriber leaves. `settled`: all derived blocks so far are stored."""
         if self._storing is not None:
             await self._storing
-        if settled and self._lineage.is_whole and self._lineage.events > self._newest[self._key][0]:
-            self._begin(asyncio.get_running_loop().time())
+        if settled and self._lineage.events > self._newest[self._key][0]:
+            await self._begin(asyncio.get_running_loop().time())
             assert self._storing is not None
             await self._storing

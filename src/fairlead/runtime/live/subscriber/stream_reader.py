@@ -7,8 +7,9 @@ source name, so the log accepts one heartbeat.
     2. release the blocks that need not wait, in stretches of one stream (core/stream_merge.py)
     3. if blocks are held and none was released for a while, store a heartbeat
 
-Takes: the streams, and the progress in each. Gives: stretches of blocks; ranges without repeats. Never: holds more than about
-`HELD_MAX` blocks, or what the slowest stream needs; skips blocks that retention or an administrator has removed.
+Takes: the streams, and the progress in each. Gives: stretches of blocks; ranges. Never: holds more than about
+`HELD_MAX` blocks, or what the slowest stream needs; skips blocks that were trimmed, or that an administrator has removed,
+without asking (`passes`).
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 
 from fairlead.errors import DataError, LogError
-from fairlead.order.continuity import Continuity
 from fairlead.order.merging import ReleasedMessage
 from fairlead.runtime.live.core.stream_merge import PULSE, Reached, StreamMerge, Stretch, pulse_after
-from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.runtime.live.subscriber.trim_check import after_trim, behind
 from fairlead.transport.log.blocks.block_filter import Only
-from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
+from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Trimmed, Unavailable
+from fairlead.transport.log.stream_health import removed_blocks
 from fairlead.transport.log.tasks import ended
 
 CAME_MAX = 1024
@@ -40,7 +41,8 @@ LOGGER = logging.getLogger("fairlead")
 
 class OrderedReader:
     """`only`: the filter on a single stream. `topics`: of each stream. `beats`, `further`: see StreamMerge. `given`: the last
-    stretches were released, and are still being processed."""
+    stretches were released, and are still being processed. `passes`: called when blocks that were not read have been trimmed;
+    raises unless reading may continue after them."""
 
     def __init__(
         self,
@@ -51,7 +53,9 @@ class OrderedReader:
         only: Only | None = None,
         beats: Mapping[int, bool] | None = None,
         further: Mapping[int, Sequence[Reached]] | None = None,
+        passes: Callable[[Trimmed], Awaitable[None]] | None = None,
     ) -> None:
+        self._passes = passes or self._refuse
         self._log, self._streams, self._topics, self._reached, self._only = log, streams, topics, reached, only
         self._merge = StreamMerge(streams, reached, beats, further)
         self._came: list[deque[Sequence[Stored] | Exception]] = [deque() for _ in streams]
@@ -82,7 +86,7 @@ class OrderedReader:
                 self.given = False
 
     async def _one(self) -> AsyncGenerator[Sequence[Stretch], None]:
-        async for blocks in self._log.read(self._streams[0], self._reached[0].sequence, self._only):
+        async for blocks in self._read_on(0, self._only):
             self._merge.seen[0] = blocks[-1].sequence
             yield [Stretch(0, blocks)]
 
@@ -103,7 +107,7 @@ class OrderedReader:
 
     async def _read(self, part: int) -> None:
         try:
-            async for blocks in self._log.read(self._streams[part], self._reached[part].sequence):
+            async for blocks in self._read_on(part):
                 self._came[part].append(blocks)
                 self._waiting[part] += len(blocks)
                 self._news.set()
@@ -113,6 +117,22 @@ class OrderedReader:
         except Exception as error:
             self._came[part].append(error)
             self._news.set()
+
+    async def _read_on(self, part: int, only: Only | None = None) -> AsyncGenerator[Sequence[Stored], None]:
+        """The blocks of a stream, after those that were trimmed if the reader may do without them."""
+        after = self._reached[part].sequence
+        while True:
+            try:
+                async with aclosing(self._log.read(self._streams[part], after, only)) as reading:  # type: ignore[type-var]
+                    async for blocks in reading:
+                        after = blocks[-1].sequence
+                        yield blocks
+            except Trimmed as trimmed:
+                await self._passes(trimmed)
+                after = trimmed.first - 1
+
+    async def _refuse(self, trimmed: Trimmed) -> None:
+        raise await behind(self._log, trimmed)
 
     def _next_part(self) -> int | None:
         return next((part for part in self._merge.wanted() if self._came[part]), None)
@@ -142,30 +162,31 @@ class OrderedReader:
 
 
 async def pulse(log: Log, topic: str) -> None:
-    """Store a heartbeat in a topic, unless another reader stores one at the same time."""
-    block, after = pulse_after(await log.last_of(topic, PULSE), topic)
-    with suppress(Conflict, Unavailable):
+    """Store a heartbeat in a topic, unless another reader stores one at the same time or no server answers."""
+    try:
+        block, after = pulse_after(await log.last_of(topic, PULSE), topic)
         await log.append(block, after)
+    except (Conflict, Unavailable):
+        pass
+    except LogError as error:
+        if error.code != "N001":
+            raise
 
 
 async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
-    """The blocks after `after`, up to and including `last`. Raises LogError if one was removed, StateError if the numbers of a
-    source have a gap."""
-    continuity = Continuity(from_beginning=after == 0)
+    """The blocks after `after`, up to and including `last`. Raises LogError if one was removed."""
     reading = log.read(stream, after).__aiter__()
     try:
         while after < last:
             found = []
-            for each in await _next(reading, stream, after, last):
+            for each in await _next(log, reading, stream, after, last):
                 if after == last:
                     break
                 if each.sequence != after + 1:
-                    raise _lost(stream, after, min(each.sequence, last + 1))
+                    raise removed_blocks(stream, after + 1, min(each.sequence - 1, last))
                 after = each.sequence
-                if continuity.check(each.block.lane, each.block.source, each.block.number, each.block.count):
-                    found.append(each)
-            if found:
-                yield found
+                found.append(each)
+            yield found
     finally:
         await reading.aclose()  # type: ignore[attr-defined]
 
@@ -175,41 +196,31 @@ async def blocks_until(
 ) -> AsyncIterator[tuple[int, Sequence[Stored]]]:
     """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends.
     `heartbeats`: with those of publishers."""
+    reached = [Reached(await after_trim(log, each)) for each in streams]
     if len(streams) == 1:
-        async for blocks in blocks_between(log, streams[0], 0, ends[0]):
+        async for blocks in blocks_between(log, streams[0], reached[0].sequence, ends[0]):
             yield 0, blocks
         return
     beats = dict.fromkeys(range(len(streams)), True) if heartbeats else {}
-    reading = OrderedReader(log, streams, topics, [Reached(0)] * len(streams), beats=beats)
-    checks = [Continuity(from_beginning=True) for _ in streams]
-    if not any(ends):
+    reading = OrderedReader(log, streams, topics, reached, beats=beats)
+    if all(each.sequence >= end for each, end in zip(reached, ends, strict=True)):
         return
     async with aclosing(reading.read()) as stretches:
         async for some in stretches:
             for each in some:
-                check = checks[each.part].check
-                fresh = [
-                    stored
-                    for stored in each.blocks
-                    if check(stored.block.lane, stored.block.source, stored.block.number, stored.block.count)
-                ]
-                if fresh:
-                    yield each.part, fresh
+                yield each.part, each.blocks
             if reading.has_given(ends):
                 return
 
 
-async def _next(reading: AsyncIterator[Sequence[Stored]], stream: Stream, after: int, last: int) -> Sequence[Stored]:
+async def _next(log: Log, reading: AsyncIterator[Sequence[Stored]], stream: Stream, after: int, last: int) -> Sequence[Stored]:
     try:
         async with asyncio.timeout(SILENCE_SECONDS_MAX):
             return await anext(reading)
     except TimeoutError:
-        raise _lost(stream, after, last + 1) from None
-
-
-def _lost(stream: Stream, after: int, found: int) -> LogError:
-    problem = f"blocks {after + 1:,} to {found - 1:,} of the stream {stream.name} have been deleted: events are lost"
-    return LogError("N020", problem, f"restore them from a backup, or start after them: start={found << INDEX_BITS}")
+        raise removed_blocks(stream, after + 1, last) from None
+    except Trimmed as trimmed:
+        raise await behind(log, trimmed) from None
 
 
 def report(stored: Stored, rejected: Iterable[DataError]) -> None:

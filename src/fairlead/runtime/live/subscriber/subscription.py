@@ -24,30 +24,22 @@ from typing import Any, Self
 import pyarrow as pa
 
 from fairlead.deliver.receipt import Receipt
-from fairlead.engine import compile
 from fairlead.errors import LogError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.partition import alone
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
+from fairlead.runtime.live.core.declarations import compiled
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
 from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
-from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.registry import Registry, off_loop
 from fairlead.runtime.live.route_table import routes_for
-from fairlead.runtime.live.subscriber.group_start import (
-    Early,
-    GroupOpening,
-    SharedWork,
-    Start,
-    changed,
-    check_early,
-    check_start,
-    group_keys,
-)
+from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, changed, group_keys
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
-from fairlead.runtime.live.subscriber.record import SubscriberRecord
+from fairlead.runtime.live.subscriber.record import SubscriberRecord, require_no_loop
+from fairlead.runtime.live.subscriber.request import SubscriptionRequest
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.tasks import ended
@@ -68,24 +60,9 @@ class LiveSubscription:
     routed = True
     change = Change()
 
-    def __init__(
-        self,
-        log: PatientLog,
-        registry: Registry,
-        shared: SharedWork,
-        rules: str,
-        name: str | None = None,
-        start: Start = "new",
-        emit: bool = True,
-        verdicts: bool = False,
-        early: Early = False,
-    ) -> None:
-        check_start(start)
-        check_early(early)
-        self._verdicts, self._early = verdicts, early
-        self._log, self._registry, self._shared = log, registry, shared
-        self._rules, self._start, self._emit = rules, start, emit
-        self._record = SubscriberRecord(log, name) if name is not None else None
+    def __init__(self, log: PatientLog, registry: Registry, shared: SharedWork, request: SubscriptionRequest) -> None:
+        self._log, self._registry, self._shared, self._request = log, registry, shared, request
+        self._record = SubscriberRecord(log, request.name) if request.name is not None else None
         self._groups: dict[str, OpenedGroup] = {}
         self._tasks: list[GroupTask] = []
         self._running: list[asyncio.Task[None]] = []
@@ -101,8 +78,7 @@ class LiveSubscription:
         return self._record.name if self._record else None
 
     async def __aenter__(self) -> Self:
-        known = self._record is not None and await self._record.read()
-        self.plan = await self._planned(known)  # 1
+        known = await self._planned()  # 1
         await self._open_groups(known)  # 2, 3
         for numbers in together([each.group for each in self._groups.values()]):
             opened = list(self._groups.values())
@@ -127,34 +103,35 @@ class LiveSubscription:
                 await self.write_receipts()
             await self._lease.give_back()
 
-    async def _planned(self, known: bool) -> Plan:
+    async def _planned(self) -> bool:
+        """Read the rules, and take the name over; returns whether it is known."""
+        while True:
+            known = self._record is not None and await self._record.read()
+            self.plan = await self._plan(known)
+            if self._record is None or await self._record.take_over():
+                return known
+
+    async def _plan(self, known: bool) -> Plan:
         """A known subscriber continues with the types as they were when it began: it ignores attributes added since."""
-        if known and self._record is not None and self._record.rules == self._rules:
-            return compile(self._record.text)
-        plan = await self._registry.plan(self._rules)
+        if known and self._record is not None and self._record.rules == self._request.rules:
+            return await off_loop(compiled, self._record.text)
+        plan = await self._registry.plan(self._request.rules)
         if not plan.subscriptions:
             raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
         if self._record is not None:
             if known:
                 self._record.require({each.digest for each in plan.subscriptions})
-            self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
+            self._record.rules, self._record.text, self._record.digest = self._request.rules, plan.text, plan.digest
         return plan
 
     async def _open_groups(self, known: bool) -> None:
         groups = [(group, await open_streams(self._log, group.sources)) for group in groups_of(self.plan)]  # 2
+        if self._request.emit:
+            await require_no_loop(self._log, self.name, [group for group, _ in groups])
         saved = self._record.groups if self._record is not None else {}
         keys = group_keys(groups, saved)
         self.change = changed(dict(zip(keys, (group for group, _ in groups), strict=True)), saved)
-        opening = GroupOpening(
-            self._log,
-            self._shared,
-            self._record,
-            known=known,
-            start=self._start,
-            emit=self._emit,
-            verdicts=self._verdicts,
-            early=self._early,
-        )
+        opening = GroupOpening(self._log, self._shared, self._record, self._request, known=known)
         for (group, streams), key in zip(groups, keys, strict=True):
             self._groups[key] = await opening.open(group, streams, key)  # 3
 
@@ -171,7 +148,8 @@ class LiveSubscription:
         if self._record is not None:
             for each in groups:
                 self._record.groups[each.key]["routes"] = routes
-        return GroupTask(self._log, plan, groups, self._log.patience, only, verdicts=self._verdicts)
+        rejected = self._shared.rejected
+        return GroupTask(self._log, plan, groups, self._log.patience, only, rejected, verdicts=self._request.verdicts)
 
     async def _run(self, task: GroupTask) -> None:
         try:
@@ -280,14 +258,21 @@ class LiveSubscription:
         """Acknowledge by group: everything up to this number of its deliveries."""
         self._acknowledge(numbers)
         if self._record is not None:
-            for key, each in self._groups.items():
-                if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
-                    self._record.groups[key] |= each.ledger.acknowledged()
-                if each.follower.lineage.verdicts:  # for `fairlead streams`
-                    self._record.groups[key]["verdicts"] = dict(each.follower.lineage.verdicts)
-            await self._record.write()
+            news = {key: self._news_of(key, each) for key, each in self._groups.items()}
+            await self._record.acknowledge({key: told for key, told in news.items() if told})
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
                 await self.write_receipts()
+
+    def _news_of(self, key: str, opened: OpenedGroup) -> dict[str, Any]:
+        """What is acknowledged of a group and not stored; empty if it is stored."""
+        assert self._record is not None
+        stored, ledger, found = self._record.groups[key], opened.ledger, dict[str, Any]()
+        if ledger.book.count and ledger.current and ledger.book.count != stored["count"]:  # a replay does not overwrite it
+            found |= ledger.acknowledged()
+        verdicts = opened.follower.lineage.verdicts
+        if verdicts and stored.get("verdicts") != verdicts:  # for `fairlead streams`
+            found["verdicts"] = dict(verdicts)
+        return found
 
     def _acknowledge(self, numbers: Mapping[str, int]) -> None:
         for each in self._tasks:
@@ -322,6 +307,15 @@ class LiveSubscription:
         found = Counter[EventVerdict]()
         for each in self._groups.values():
             found.update({EventVerdict(name): count for name, count in each.follower.lineage.verdicts.items()})
+        return dict(sorted(found.items()))
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How many blocks this subscriber has read and skipped, because they are forged or damaged, by the code of the error.
+        Every reader skips the same ones; `fairlead streams` names them."""
+        found = Counter[str]()
+        for each in self._tasks:
+            found.update(each.rejected)
         return dict(sorted(found.items()))
 
     @property

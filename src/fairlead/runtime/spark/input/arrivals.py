@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 
 from fairlead.errors import DataError
 from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.relations.identity import POSITIONS_MAX
+from fairlead.order.log_holdback import LOGGED, STORED
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.transport.admission.converters import MICROSECONDS
 from fairlead.transport.admission.gate import Intake, OnBad
@@ -28,9 +30,11 @@ from fairlead.transport.tables.table_reader import examined, take_rows
 
 REJECTED = ":rejected"
 """Takes the place of a type among arrivals: the rejected rows, at their places."""
-CODE, TYPE, STORED = "_code", "_type", "_stored"
+CODE, TYPE = "_code", "_type"
 AHEAD_OF = ":ahead "
 """Before the name of a type among arrivals: its rows whose time is too far after that of their storage."""
+UNPLACED = ":unplaced"
+"""The same for rows that have no place in the order."""
 REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
 
 
@@ -38,7 +42,7 @@ REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string
 class InputColumns:
     """`columns`: for every type that is read, the input column of each attribute. `others`: types that may occur and are not
     read. `keys`: the number of order columns. `ahead`: how far the first of them may be after the time of storage, in
-    microseconds; None if that does not matter, or is not known."""
+    microseconds; None if that does not matter, or is not known. `logged`: rows say where in a log they are."""
 
     catalogue: Catalogue
     columns: Mapping[str, Mapping[str, str]]
@@ -47,6 +51,11 @@ class InputColumns:
     sourced: bool = False
     on_bad: OnBad = "stop"
     ahead: int | None = None
+    logged: bool = False
+    order_by: tuple[str, ...] = ()
+    """The order columns, as the user calls them."""
+    positioned: bool = False
+    """Whether the order column is the position itself."""
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -68,6 +77,8 @@ class InputColumns:
     @property
     def carried(self) -> list[str]:
         """The columns of the input that are no attributes."""
+        if self.logged:
+            return [*self.reserved, *LOGGED]
         return [*self.reserved, *([] if self.ahead is None else [STORED])]
 
 
@@ -81,6 +92,47 @@ class ArrivalReader:
     def codes(self, batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
         """The number of each row's type among `reading.types`; one past the last if the type is unknown or null."""
         return batch.column(CODE).fill_null(len(self.reading.types)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+    def placed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Table | None]:
+        """The rows that have a place in the order, and the others, refused; None if there are none. Raises DataError if bad
+        rows stop the job."""
+        missing = self._without_place(batch)
+        if not missing.any():
+            return batch, None
+        return batch.filter(pa.array(~missing)), self._unplaced(batch.filter(pa.array(missing)))
+
+    def _without_place(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows have a null or NaN in an order column, or no valid position."""
+        reading, missing = self.reading, np.zeros(batch.num_rows, dtype=bool)
+        for key in range(reading.keys):
+            column = batch.column(order_column(key))
+            if column.null_count:
+                beats = reading.heartbeats(batch) & (key > 0)
+                missing |= column.is_null().to_numpy(zero_copy_only=False) & ~beats
+            if pa.types.is_floating(column.type):
+                missing |= pc.is_nan(column).fill_null(False).to_numpy(zero_copy_only=False)
+            if reading.positioned:
+                positions = column.fill_null(0).to_numpy(zero_copy_only=False)
+                missing |= (positions < 0) | (positions >= POSITIONS_MAX)
+        return missing
+
+    def _unplaced(self, batch: pa.RecordBatch) -> pa.Table:
+        reading = self.reading
+        if reading.positioned:
+            code, fix = "D023", "name the column that numbers all rows, such as the offset of a log"
+            problems = [f"{value!r} is no position" for value in batch.column(order_column(0)).to_pylist()]
+        else:
+            code, fix = "D019", "filter these rows out, or order by columns that are never null"
+            columns = [batch.column(order_column(key)).to_pylist() for key in range(reading.keys)]
+            firsts = [
+                next(at for at, value in enumerate(row) if value is None or value != value)
+                for row in zip(*columns, strict=True)
+            ]
+            problems = [f"the row has no value in the order column '{reading.order_by[at]}'" for at in firsts]
+        if reading.on_bad == "stop":
+            raise DataError(code, problems[0], fix)
+        names = pc.coalesce(pa.array(reading.types, pa.string()).take(batch.column(CODE)), batch.column(TYPE))
+        return pa.table([pa.repeat(code, len(problems)), pa.array(problems), names], [name for name, _ in REFUSED])
 
     def arrivals(self, code: int, batch: pa.RecordBatch) -> dict[str, pa.Table]:
         """Rows of one type."""
@@ -127,7 +179,7 @@ class ArrivalReader:
         made = {}
         for name, table in arrivals.items():
             ahead = _ahead(table, self.reading.ahead)
-            table = table.drop_columns([STORED])
+            table = table if self.reading.logged else table.drop_columns([STORED])
             made[name] = table.filter(pa.array(~ahead)) if ahead.any() else table
             if ahead.any() and name not in (REJECTED, HEARTBEAT.name):
                 made[AHEAD_OF + name] = table.filter(pa.array(ahead))

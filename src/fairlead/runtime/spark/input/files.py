@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairlead.errors import DataError
 from fairlead.model.events.types import HEARTBEAT, DataType, Kind
 from fairlead.model.plans.plan import Plan
-from fairlead.runtime.spark.input.arrivals import STORED
+from fairlead.order.log_holdback import STORED
+from fairlead.order.total import SEQUENCE, SOURCE
 from fairlead.runtime.spark.input.frames import order_column_of
 from fairlead.runtime.spark.output.folders import located
 from fairlead.runtime.spark.setup.readiness import zone_of
@@ -118,10 +119,11 @@ def schema_of(plan: Plan, ordered: Ordered) -> dict[str, str]:
         columns[name] = _spark_type(name, uses, name in ordered.columns)
     for name in ordered.columns:
         columns.setdefault(name, "bigint")
-    if ordered.source is not None:
-        columns.setdefault(ordered.source, "string")
-    if ordered.sequence is not None:
-        columns.setdefault(ordered.sequence, "bigint")
+    source, sequence = (SOURCE, SEQUENCE) if ordered.source is ordered.sequence is None else (ordered.source, ordered.sequence)
+    if source is not None:
+        columns.setdefault(source, "string")
+    if sequence is not None:
+        columns.setdefault(sequence, "bigint")
     if plan.order is not None and plan.order.ahead_us is not None:
         columns.setdefault(STORED, "timestamp")
     return columns

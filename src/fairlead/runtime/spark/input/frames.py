@@ -3,8 +3,10 @@
     _code                        the event type of each row, as its number among those that can occur; null for any other
     _type                        the row's own type name, if it is unknown
     _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, if rows have one
-    _source, _sequence           the publisher and its number of the event, if the user names such columns
+    _source, _sequence           the publisher and its number of the event, if the user names such columns, or the frame has
+                                 columns of these names
     _stored                      when the log stored the event, in microseconds, if the rules have AHEAD and the frame says it
+    _topic, _offset              where in the log it is, if the frame is a stream of a log (log/source.py); `_stored`, too
     _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may have one name with several
 
 Columns of the user are found by their exact names, and identified by number from then on: Spark itself ignores case in names,
@@ -25,8 +27,9 @@ from fairlead.model.events.types import HEARTBEAT, EventType, Kind
 from fairlead.model.plans.event_order import TIME as TIME_KEY
 from fairlead.model.plans.event_order import EventOrder, OrderKey
 from fairlead.model.plans.plan import Plan
+from fairlead.order.log_holdback import LOGGED, OFFSET, STORED, TOPIC
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.input.arrivals import CODE, STORED, TYPE, InputColumns
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.input.parquet_scans import Recipe
 from fairlead.runtime.spark.input.time_zones import instants, zoned_texts
 from fairlead.runtime.spark.setup.readiness import zone_of
@@ -59,15 +62,21 @@ Numbered = tuple[str, str, bool]
 
 @dataclass(frozen=True)
 class InputFrame:
-    """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of.
-    `zone`: the session's zone, for times without one."""
+    """`frame` has the columns above. `sources`: the frames it is made of. `zone`: the session's zone, for times without
+    one."""
 
     frame: DataFrame
     reading: InputColumns
-    positioned: bool
-    order_by: tuple[str, ...]
     sources: tuple[tuple[DataFrame, Recipe], ...] = ()
     zone: str | None = None
+
+    @property
+    def positioned(self) -> bool:
+        return self.reading.positioned
+
+    @property
+    def order_by(self) -> tuple[str, ...]:
+        return self.reading.order_by
 
 
 class UserFrame:
@@ -114,21 +123,19 @@ def input_of(
     for each, order in zip(given, orders, strict=True):
         for name in order:
             each.require(name, "an order column", "the order columns are in every frame")
-        if source is not None:
-            each.require(source, "the source of its rows", "it is in every frame")
-            _is_one_of(each, source, TEXTS, "the source of a row is text")
-        if sequence is not None:
-            each.require(sequence, "the sequence of its rows", "it is in every frame")
-            _is_one_of(each, sequence, NUMERIC, "the sequence of a row is a whole number")
+    origins = [_origin(each, source, sequence) for each in given]
     _one_order(plan, given, orders, position is not None)
     types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
     columns, numbers = _attributes(plan, given, tuple(types), orders)
     read = _read(plan)
     others = tuple(name for name in types if name not in columns and name not in read)
-    sourced, ahead = source is not None or sequence is not None, _ahead(plan, given, orders)
-    reading = InputColumns(plan.catalogue, columns, others, len(orders[0]), sourced, on_bad, ahead)
+    sourced, ahead = any(name is not None for each in origins for name in each), _ahead(plan, given, orders)
+    logged = plan.order is not None and plan.order.delay_us is not None and all(map(_is_logged, given))
+    named = tuple(orders[0]), position is not None
+    reading = InputColumns(plan.catalogue, columns, others, len(orders[0]), sourced, on_bad, ahead, logged, *named)
     recipes = [
-        _recipe(each, reading, numbers, order, type_column, source, sequence) for each, order in zip(given, orders, strict=True)
+        _recipe(each, reading, numbers, order, type_column, origin)
+        for each, order, origin in zip(given, orders, origins, strict=True)
     ]
     parts = [_selected(each, recipe) for each, recipe in zip(given, recipes, strict=True)]
     whole = parts[0]
@@ -138,7 +145,29 @@ def input_of(
     kinds = {each.kind(name) for each, order in zip(given, orders, strict=True) for name in order} & {"timestamp_ntz"}
     kinds |= {_base(kind) for _, kind, is_time in numbers if is_time}
     zone = (given[0].zone or "UTC") if kinds & {"timestamp_ntz", *TEXTS} else None
-    return InputFrame(whole, reading, position is not None, tuple(orders[0]), sources, zone)
+    return InputFrame(whole, reading, sources, zone)
+
+
+def _origin(given: UserFrame, source: str | None, sequence: str | None) -> tuple[str | None, str | None]:
+    """The columns of source and sequence: those that the user names or, by default, `_source` and `_sequence`."""
+    if source is None and sequence is None:
+        source, sequence = (name if name in given.names else None for name in (SOURCE, SEQUENCE))
+        if sequence is not None and source is None:
+            fix = f"add a column '{SOURCE}' with the source that numbers the rows, or rename the other"
+            raise DataError("D010", f"the frame has a column '{SEQUENCE}' and no column '{SOURCE}'", fix)
+    if source is not None:
+        given.require(source, "the source of its rows", "it is in every frame")
+        _is_one_of(given, source, TEXTS, "the source of a row is text")
+    if sequence is not None:
+        given.require(sequence, "the sequence of its rows", "it is in every frame")
+        _is_one_of(given, sequence, NUMERIC, "the sequence of a row is a whole number")
+    return source, sequence
+
+
+def _is_logged(given: UserFrame) -> bool:
+    """Whether a stream's rows say where in a log they are."""
+    kinds = {TOPIC: TEXTS, OFFSET: NUMERIC, STORED: ("timestamp",)}
+    return given.whole.isStreaming and all(name in given.names and given.kind(name) in kinds[name] for name in LOGGED)
 
 
 def _ahead(plan: Plan, given: Sequence[UserFrame], orders: Sequence[Sequence[str]]) -> int | None:
@@ -258,17 +287,16 @@ def _recipe(
     numbers: Mapping[Numbered, str],
     order: Sequence[str],
     type_column: str,
-    source: str | None,
-    sequence: str | None,
+    origin: tuple[str | None, str | None],
 ) -> Recipe:
     """How columns of the frame become those of the input."""
     held = {column for name, mine in reading.columns.items() if given.of in ("", name) for column in mine.values()}
     values = {column: name for (name, _, _), column in numbers.items() if column in held}
     times = frozenset(column for (_, _, is_time), column in numbers.items() if column in held and is_time)
     code = reading.types.index(given.of) if given.of else None
-    stored = STORED if reading.ahead is not None and STORED in given.names else None
+    stored = STORED if (reading.ahead is not None or reading.logged) and STORED in given.names else None
     named = None if given.of else type_column
-    return Recipe(tuple(order), values, reading.types, code, named, source, sequence, times, stored)
+    return Recipe(tuple(order), values, reading.types, code, named, *origin, times, stored, reading.sourced, reading.logged)
 
 
 def _selected(given: UserFrame, recipe: Recipe) -> DataFrame:
@@ -278,12 +306,14 @@ def _selected(given: UserFrame, recipe: Recipe) -> DataFrame:
     chosen = _typed(given, recipe)
     for number, each in enumerate(recipe.order):
         chosen.append(_ordering(given, each).alias(order_column(number)))
-    if recipe.source is not None or recipe.sequence is not None:
+    if recipe.sourced:
         nothing = F.lit(None)
         chosen.append((given.column(recipe.source) if recipe.source else nothing).cast("string").alias(SOURCE))
         chosen.append((given.column(recipe.sequence) if recipe.sequence else nothing).cast("bigint").alias(SEQUENCE))
     if recipe.stored is not None:
         chosen.append(F.unix_micros(instants(given.column(recipe.stored))).alias(STORED))
+    if recipe.logged:
+        chosen += [given.column(TOPIC).cast("string").alias(TOPIC), given.column(OFFSET).cast("bigint").alias(OFFSET)]
     for column, name in recipe.values.items():
         chosen.append((_time(given, name) if column in recipe.times else given.column(name)).alias(column))
     return given.frame.select(*chosen)

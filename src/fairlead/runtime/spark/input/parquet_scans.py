@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fairlead.order.log_holdback import STORED
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.input.arrivals import CODE, STORED, TYPE
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE
 from fairlead.runtime.spark.setup.jvm import is_plain_parquet
 from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.runtime.spark.setup.workers import is_remote
@@ -53,6 +54,10 @@ class Recipe:
     """Of `values`, those that are read as a TIMESTAMP."""
     stored: str | None = None
     """The column that says when the log stored a row, if that matters."""
+    sourced: bool = False
+    """Whether rows have a source and a sequence, if not in this frame."""
+    logged: bool = False
+    """Whether rows say where in a log they are; then they are not in a file."""
 
     @property
     def columns(self) -> list[str]:
@@ -198,7 +203,7 @@ def _input(batch: pa.RecordBatch, recipe: Recipe) -> pa.RecordBatch:
     for at, name in enumerate(recipe.order):
         column = batch.column(name)
         made[order_column(at)] = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
-    if recipe.source is not None or recipe.sequence is not None:
+    if recipe.sourced:
         nothing = pa.nulls(batch.num_rows)
         made[SOURCE] = (nothing if recipe.source is None else batch.column(recipe.source)).cast(pa.string())
         made[SEQUENCE] = (nothing if recipe.sequence is None else batch.column(recipe.sequence)).cast(pa.int64())

@@ -2,8 +2,8 @@
 
     input ─sliced─► blobs ─shuffle by slice─► numbered ─► blobs ─shuffle by target─► matched ─► relations
 
-A small job runs first, when `match` is called: it counts the rows, and rejects nulls in the order columns and, unless bad rows
-are skipped, other errors that Spark can see. If there are many rows that are not evenly distributed, a second job samples some
+A small job runs first, when `match` is called: it counts the rows and, unless bad rows are skipped, rejects nulls in the order
+columns and other errors that Spark can see. If there are many rows that are not evenly distributed, a second job samples some
 thousand order values, to split the order into slices of about equal length. The cuts do not affect the answer, only how the
 sorting work is distributed. For plain Parquet files the footers contain all of this (parquet_scans.py).
 
@@ -22,7 +22,7 @@ from fairlead.errors import DataError
 from fairlead.model.events.types import HEARTBEAT, Kind
 from fairlead.model.events.values import INT_RANGE
 from fairlead.model.plans.plan import Plan
-from fairlead.order.total import order_column, sortable
+from fairlead.order.total import one_zero, order_column, sortable
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, unknown
 from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.input.parquet_scans import Scan, scan_of
@@ -67,7 +67,7 @@ def match_batch(
     scan = scan_of(given.sources, cores)
     cuts, rows = _cuts(given, scan, cores)
     together = _together(rows, buckets)
-    job = Job(given.reading, groups, buckets * together, cuts, given.positioned, until, together, plan.order)
+    job = Job(given.reading, groups, buckets * together, cuts, until, together, plan.order)
 
     def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_what_is_loaded()
@@ -101,8 +101,7 @@ def _cuts(given: InputFrame, scan: Scan | None, cores: int) -> tuple[np.ndarray[
     nulls = None if scan is None else scan.nulls()
     if scan is None or nulls is None or any(nulls[1:]):  # of heartbeats, perhaps
         return _cuts_of_rows(given, cores)
-    for name, rows in zip(given.order_by, nulls, strict=True):
-        _require_values(name, rows)
+    _require_values(given, nulls)
     count = sum(group.rows for group in scan.groups)
     slices = _slices(cores, count)
     return scan.cuts(slices) if slices > 1 else np.zeros(0, dtype=np.int64), count
@@ -112,10 +111,12 @@ def _slices(cores: int, rows: int) -> int:
     return 1 if rows < SMALL_ROWS else cores * -(-rows // (cores * SLICE_ROWS))
 
 
-def _require_values(name: str, missing: int) -> None:
-    if missing:
-        problem = f"{missing:,} rows have no value in the order column '{name}'"
-        raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
+def _require_values(given: InputFrame, missing: Iterable[int]) -> None:
+    """`missing`: for each order column, the number of rows without a value. If bad rows are skipped, workers refuse them."""
+    for name, rows in zip(given.order_by, missing, strict=True) if given.reading.on_bad == "stop" else ():
+        if rows:
+            problem = f"{rows:,} rows have no value in the order column '{name}'"
+            raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
 
 
 def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], int]:
@@ -128,8 +129,7 @@ def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], 
     types = given.reading.types
     of_event = F.col(CODE) != types.index(HEARTBEAT.name) if HEARTBEAT.name in types else F.lit(True)
     for each, kind in kinds.items():
-        missing = F.col(each).isNull() | F.isnan(each) if kind == "double" else F.col(each).isNull()
-        missing = missing if each == first else missing & of_event
+        missing = _missing(each, kind) if each == first else _missing(each, kind) & of_event
         wanted.append(F.count_if(missing).alias(each))
     if kinds[first] == "bigint":
         wanted += [F.min(first).alias("least"), F.max(first).alias("most")]
@@ -137,8 +137,7 @@ def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], 
     doubts = list(_doubts(given)) if given.reading.on_bad == "stop" else []
     wanted += [column.alias(f"doubt{at}") for at, (column, _) in enumerate(doubts)]
     found = given.frame.agg(*wanted).collect()[0]
-    for each, name in zip(kinds, given.order_by, strict=True):
-        _require_values(name, found[each])
+    _require_values(given, [found[each] for each in kinds])
     for at, (_, error) in enumerate(doubts):
         if found[f"doubt{at}"]:
             raise error(found[f"doubt{at}"])
@@ -148,9 +147,16 @@ def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], 
         return np.zeros(0, dtype=np.int64), rows
     if "least" in found and _is_even(found["least"], found["most"], found["mean"], found["deviation"]):
         return np.unique(np.linspace(found["least"], found["most"], slices + 1).astype(np.int64)[1:-1]), rows
-    some = F.rand() * rows < SAMPLE_ROWS
-    sample = np.sort(sortable(given.frame.select(first).where(some).toArrow().column(0).combine_chunks()).to_numpy())
+    some = (F.rand() * rows < SAMPLE_ROWS) & ~_missing(first, kinds[first])
+    sample = np.sort(sortable(one_zero(given.frame.select(first).where(some).toArrow().column(0).combine_chunks())).to_numpy())
     return np.unique(sample[[len(sample) * at // slices for at in range(1, slices)]]) if len(sample) else sample, rows
+
+
+def _missing(name: str, kind: str) -> Column:
+    """Whether a row has no value in an order column."""
+    from pyspark.sql import functions as F
+
+    return F.col(name).isNull() | F.isnan(name) if kind == "double" else F.col(name).isNull()
 
 
 def _is_even(least: int, most: int, mean: float, deviation: float) -> bool:

@@ -19,7 +19,7 @@ from fairlead.model.arguments import require_plan
 from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.html import table
 from fairlead.model.plans.plan import Plan
-from fairlead.runtime.spark.job.targets import TargetGroup, groups_of, nested_reasons
+from fairlead.runtime.spark.job.targets import TargetGroup, groups_of, nested_reasons, stream_groups
 from fairlead.runtime.spark.setup.session import MASTER
 from fairlead.runtime.spark.setup.settings import explain_settings, local_cores
 
@@ -117,7 +117,7 @@ def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, 
     """
     require_plan("explain", plan, "spark.explain(fairlead.compile(text))")
     count = buckets or local_cores(master or MASTER) or 1
-    groups, own = groups_of(plan), nested_reasons(plan)
+    groups, own = (stream_groups if streaming else groups_of)(plan), nested_reasons(plan)
     return JobPlan(
         plan,
         streaming,

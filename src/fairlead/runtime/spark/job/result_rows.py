@@ -10,6 +10,8 @@
     revision       the number of the round of late events that took it back or added it; only with LATE REVISE
     members, emitted     as in the embedded runtime's table (model/relations/layout.py); the positions of all members:
                          `members.position`
+    subscriptions  those for which an event is late, ahead or repeated; only on streams whose subscriptions have different
+                   frontiers
     reason         why it is not a relation
 
 Turns are comparable over all tasks of a job, though no task knows what another one finds at the same event:
@@ -19,7 +21,8 @@ Turns are comparable over all tasks of a job, though no task knows what another 
                    order of the text
     from there on  after the event, counted: what its derived ones led to
 
-Relations beside an event belong to those subscriptions that need one order, and these are one task (targets.py). In a revision,
+Relations beside an event belong to those subscriptions that need one order, and these are one task (targets.py). Positions, and
+so turns, are comparable between subscriptions with the same frontier. In a revision,
 turns count the rows of one task: those that it takes back, in the order in which they were delivered, then those that it adds.
 
 Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
@@ -43,22 +46,24 @@ from fairlead.model.events.verdict import EventVerdict, RevisionVerdict
 from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.relations.layout import ResultLayout, layout_of
 from fairlead.model.relations.relation import Relation
+from fairlead.order.total import SEQUENCE, SOURCE
 
 IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
 REJECTED, REPEATED, AHEAD = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, EventVerdict.AHEAD.value
 RETRACTED, ADDED = RevisionVerdict.RETRACTED.value, RevisionVerdict.ADDED.value
-REVISION = "revision"
+REVISION, SUBSCRIPTIONS = "revision", "subscriptions"
 Numbers = npt.NDArray[np.int64]
+Names = Sequence[str]
 
 
 class ResultRows:
     """`certain`: all rows are relations. Then their columns are not nullable, which spares Spark a null check of every value: a
-    tenth of its time for the rows."""
+    tenth of its time for the rows. `by_frontier`: an event can have another verdict for other subscriptions."""
 
-    def __init__(self, plan: Plan, certain: bool = False) -> None:
+    def __init__(self, plan: Plan, certain: bool = False, by_frontier: bool = False) -> None:
         self.layout: ResultLayout = replace(layout_of(plan), signed=True)
         """Here the sign of a delivery is its verdict."""
-        self.certain = certain
+        self.certain, self.by_frontier = certain, by_frontier
         self.revises = plan.revises
         self.names = pa.array([each.name for each in plan.subscriptions], pa.string())
         self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])
@@ -73,7 +78,8 @@ class ResultRows:
         kinds = [pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int32(), pa.int64()]
         fixed = [pa.field(name, kind, not self.certain) for name, kind in zip(names, kinds, strict=True)]
         fixed += [pa.field(REVISION, pa.int64())] if self.revises else []
-        return pa.schema([*fixed, held["members"], held["emitted"], pa.field("reason", pa.string())])
+        named = [pa.field(SUBSCRIPTIONS, pa.list_(pa.string()))] if self.by_frontier else []
+        return pa.schema([*fixed, held["members"], held["emitted"], *named, pa.field("reason", pa.string())])
 
     @cached_property
     def _plain(self) -> pa.Schema:
@@ -102,6 +108,7 @@ class ResultRows:
             "turn": pa.array(turns),
             REVISION: pa.repeat(pa.scalar(revision, pa.int64()), len(given)),
             "reason": pa.nulls(len(given), pa.string()),
+            SUBSCRIPTIONS: pa.nulls(len(given), pa.list_(pa.string())),
         }
         made = [columns[name] if name in columns else given.column(name) for name in self.schema.names]
         return pa.table(made, schema=self.schema)
@@ -127,24 +134,36 @@ class ResultRows:
         reason = pc.binary_join_element_wise(code, problem, pc.coalesce(record, pa.scalar("")), " ")
         return self._apart(REJECTED, positions, reason, None)
 
-    def repeated(self, positions: pa.Array, sources: pa.Array, sequences: pa.Array) -> pa.Table:
-        """Records that were dropped, each at its position."""
-        named = pc.if_else(pc.is_null(sources), "the unnamed source", pc.binary_join_element_wise("source", sources, " "))
-        reason = pc.binary_join_element_wise("sequence", sequences.cast(pa.string()), "of", named, "again, or behind", " ")
-        return self._apart(REPEATED, positions, reason, None)
+    def unplaced(self, refused: pa.Table) -> pa.Table:
+        """Records that have no place in the order, and so no position."""
+        texts = (refused.column(name).combine_chunks() for name in ("code", "problem", "record"))
+        return self.rejected(pa.nulls(len(refused), pa.int64()), *texts)
 
-    def late(self, name: str, events: pa.Table, reason: str) -> pa.Table:
+    def repeated(self, positions: pa.Array, sources: pa.Array, sequences: pa.Array, whose: Names = ()) -> pa.Table:
+        """Records that were dropped, each at its position. `whose`: the subscriptions for which they are repeats."""
+        reason = pc.binary_join_element_wise(_origins(sources, sequences), "again, or behind", " ")
+        return self._apart(REPEATED, positions, reason, None, whose)
+
+    def late(self, name: str, events: pa.Table, reason: str, whose: Names = ()) -> pa.Table:
         """Late events of one type: each is the only member of its row."""
-        return self._apart(LATE, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), self._members(name, events))
+        return self._event(LATE, name, events, reason, whose)
 
-    def ahead(self, name: str, events: pa.Table, reason: str) -> pa.Table:
+    def ahead(self, name: str, events: pa.Table, reason: str, whose: Names = ()) -> pa.Table:
         """Events of one type that are ahead, in the same form."""
-        return self._apart(AHEAD, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), self._members(name, events))
+        return self._event(AHEAD, name, events, reason, whose)
 
-    def _apart(self, verdict: str, positions: pa.Array, reason: pa.Array, members: pa.Array | None) -> pa.Table:
+    def _event(self, verdict: str, name: str, events: pa.Table, reason: str, whose: Names) -> pa.Table:
+        nowhere = pa.nulls(len(events), pa.int64())
+        return self._apart(verdict, nowhere, _reasons(reason, events), self._members(name, events), whose)
+
+    def _apart(
+        self, verdict: str, positions: pa.Array, reason: pa.Array, members: pa.Array | None, whose: Names = ()
+    ) -> pa.Table:
         columns = {"verdict": _same(verdict, len(positions)), "completed_at": positions, "reason": reason}
         if members is not None:
             columns["members"] = members
+        if whose:
+            columns[SUBSCRIPTIONS] = pa.array([list(whose)] * len(positions), pa.list_(pa.string()))
         made = [columns.get(field.name, pa.nulls(len(positions), field.type)) for field in self.schema]
         return pa.table(made, schema=self.schema)
 
@@ -161,6 +180,21 @@ class ResultRows:
                 arrays.append(pa.nulls(len(events), field.type))
         inner = pa.StructArray.from_arrays([_one(each) for each in arrays], fields=list(kind.value_type))
         return pa.ListArray.from_arrays(pa.array(np.arange(len(events) + 1, dtype=np.int32)), inner).cast(kind)
+
+
+def _reasons(reason: str, events: pa.Table) -> pa.Array:
+    """With the source and the sequence of each event, if it has them: its attributes are there only if relations show them."""
+    if SEQUENCE not in events.column_names:
+        return _same(reason, len(events))
+    sources, sequences = (_one(events.column(name)) for name in (SOURCE, SEQUENCE))
+    named = pc.binary_join_element_wise(reason, _origins(sources, sequences), "; ")
+    return pc.coalesce(named, pa.scalar(reason))
+
+
+def _origins(sources: pa.Array, sequences: pa.Array) -> pa.Array:
+    named = pc.binary_join_element_wise("source", sources.cast(pa.string()), " ")
+    named = pc.if_else(pc.is_null(sources), "the unnamed source", named)
+    return pc.binary_join_element_wise("sequence", sequences.cast(pa.string()), "of", named, " ")
 
 
 def _one(array: Any) -> pa.Array:

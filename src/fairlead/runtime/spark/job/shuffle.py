@@ -29,11 +29,11 @@ from fairlead.model.blobs import packed, unpacked
 from fairlead.model.events.columns import Columns, arrow_schema, record_batch
 from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.plans.event_order import EventOrder
-from fairlead.model.relations.identity import ID_BYTES, POSITIONS_MAX, Words
+from fairlead.model.relations.identity import ID_BYTES, Words
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
-from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, order_column, sortable
-from fairlead.runtime.spark.input.arrivals import AHEAD_OF, REJECTED, ArrivalReader, InputColumns
+from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, one_zero, order_column, sortable
+from fairlead.runtime.spark.input.arrivals import AHEAD_OF, REJECTED, UNPLACED, ArrivalReader, InputColumns
 from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.job.buckets import buckets_of
 from fairlead.runtime.spark.job.result_rows import ResultRows
@@ -72,11 +72,14 @@ class Job:
     groups: tuple[TargetGroup, ...]
     buckets: int
     cuts: npt.NDArray[Any]
-    positioned: bool = False
     until: int | None = None
     together: int = 1
     order: EventOrder | None = None
     """None if the rows have positions, or are ordered by columns that are no attributes."""
+
+    @property
+    def positioned(self) -> bool:
+        return self.reading.positioned
 
     @property
     def descending(self) -> tuple[bool, ...]:
@@ -121,7 +124,10 @@ def sliced(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def cut(job: Job, reader: ArrivalReader, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Table]]:
-    """The rows of a batch by slice and type, checked."""
+    """The rows of a batch by slice and type, checked; those without a place in the order are in the first slice."""
+    batch, unplaced = reader.placed(batch)
+    if unplaced is not None:
+        yield 0, UNPLACED, unplaced
     codes = reader.codes(batch).astype(np.int32)
     kinds = len(job.reading.types) + 1
     if len(job.cuts):
@@ -143,7 +149,7 @@ def cut(job: Job, reader: ArrivalReader, batch: pa.RecordBatch) -> Iterator[tupl
 
 
 def _values(column: pa.Array) -> npt.NDArray[Any]:
-    return sortable(column).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return sortable(one_zero(column)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,14 +159,14 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
             found.setdefault(number, {}).setdefault(name, []).append(unpacked(blob))
     for number in sorted(found):
         arrivals = {name: pa.concat_tables(tables) for name, tables in found.pop(number).items()}
-        ahead = {name: arrivals.pop(name) for name in sorted(arrivals) if name.startswith(AHEAD_OF)}
+        apart = {name: arrivals.pop(name) for name in sorted(arrivals) if name == UNPLACED or name.startswith(AHEAD_OF)}
         order = in_order(arrivals, job.reading.keys, job.descending)
         rows = _end_of_positions(order, arrivals) if job.positioned else len(order)
         held: list[tuple[Any, ...]] = [
             (job.task_of(target), target, number, "", rows, 0 if target else order.ties, None) for target in range(job.targets)
         ]
         size = 0
-        for target, name, table in (*((0, *each) for each in ahead.items()), *_told(job, number, order, arrivals)):
+        for target, name, table in (*((0, *each) for each in apart.items()), *_told(job, number, order, arrivals)):
             blob = packed(table)
             held.append((job.task_of(target), target, number, name, 0, 0, blob))
             size += len(blob)
@@ -195,23 +201,13 @@ def _told(job: Job, number: int, order: RowOrder, arrivals: Mapping[str, pa.Tabl
 
 
 def _end_of_positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> int:
-    """The number after the last position of a slice. Raises DataError if two rows have the same position, or one is out of
-    range."""
-    fix = "name a column that numbers all rows, such as the offset of a log with one partition"
+    """The number after the last position of a slice; 0 if it has no rows. Raises DataError if two rows have the same
+    position."""
     if order.ties:
+        fix = "name a column that numbers all rows, such as the offset of a log with one partition"
         raise DataError("D034", f"{order.ties:,} rows have the position of another row", fix)
-    ends = [(int(column[0].as_py()), int(column[-1].as_py())) for column in _positions(order, arrivals)]
-    if min(low for low, _ in ends) < 0:
-        raise DataError("D023", "a position is negative", fix)
-    end = max(high for _, high in ends) + 1
-    if end > POSITIONS_MAX:
-        raise DataError("D023", f"a position is {end - 1}, beyond {POSITIONS_MAX - 1:,}", fix)
-    return end
-
-
-def _positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[Any]:
-    for name in order.types:
-        yield arrivals[name].column(order_column(0)).take(pa.array(order.rows_of(name)[[0, -1]]))
+    lasts = (arrivals[name].column(order_column(0))[int(order.rows_of(name)[-1])].as_py() for name in order.types)
+    return max((last + 1 for last in lasts), default=0)
 
 
 def ordered_rows(
@@ -302,10 +298,12 @@ class Task:
         return pa.concat_tables(made) if made else self.outcome.schema.empty_table()
 
     def _apart(self, tables: Mapping[str, Sequence[pa.Table]], offset: int) -> Iterator[pa.Table]:
-        """Rows that are rejected, or ahead."""
+        """Rows that are rejected, or ahead. Those without a place have no position."""
         for each in tables.get(REJECTED, ()):
             texts = (each.column(name).combine_chunks() for name in ("code", "problem", "record"))
             yield self.outcome.rejected(_moved(each, offset), *texts)
+        for each in tables.get(UNPLACED, ()):
+            yield self.outcome.unplaced(each)
         for name in sorted(each for each in tables if each.startswith(AHEAD_OF)):
             for each in tables[name]:
                 yield self.outcome.ahead(name.removeprefix(AHEAD_OF), each, AHEAD_REASON)

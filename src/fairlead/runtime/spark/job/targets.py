@@ -9,6 +9,9 @@ A relation is the same wherever its subscription runs: its id is made of the sub
 and a group gets every event that its subscriptions read, at its position in the whole order. The group of a subscription
 depends on it alone, so a stream's state stays where it is when other rules change.
 
+On a stream of rules with ORDER BY … DELAY, subscriptions that read other types, alone with their upstream, have another
+frontier, and so another order (runtime/event_time/frontier_groups.py): these are never in one group.
+
 Takes: a plan. Gives: groups, each with its own plan and the reason for its form. Never: knows Spark.
 """
 
@@ -23,6 +26,7 @@ from fairlead.matching.compiled.running.branch import key_kinds
 from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.plans.partition import alone, logged_types, needs_one_order
 from fairlead.model.plans.plan import Plan, Subscription
+from fairlead.runtime.event_time.frontier_groups import frontier_groups
 
 Keys = Mapping[str, tuple[str, ...]]
 """By concrete type, the attributes that make the key."""
@@ -33,7 +37,8 @@ ORDERED_MAX = 16
 @dataclass(frozen=True)
 class TargetGroup:
     """`plan` has its subscriptions, with silent copies of those upstream; `numbers`: their numbers in the whole plan.
-    `identity` names the group, independently of other rules."""
+    `identity` names the group, independently of other rules. `frontier`: the types whose events move its frontier, by name;
+    None if there is one for everything."""
 
     identity: str
     form: str
@@ -42,6 +47,7 @@ class TargetGroup:
     reads: frozenset[str]
     keys: Keys = field(default_factory=dict)
     reason: str = ""
+    frontier: tuple[str, ...] | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -65,6 +71,21 @@ def groups_of(plan: Plan) -> tuple[TargetGroup, ...]:
         if each.name not in plan.silent:
             found.setdefault(_identity(each, plan), []).append(number)
     return tuple(_group(identity, plan, numbers) for identity, numbers in found.items())
+
+
+def stream_groups(plan: Plan) -> tuple[TargetGroup, ...]:
+    """The same on a stream that is in the order of the rules: subscriptions with different frontiers are in different groups,
+    and those with the same one are next to each other."""
+    if plan.order is None or plan.order.delay_us is None:
+        return groups_of(plan)
+    numbers = {each.name: number for number, each in enumerate(plan.subscriptions)}
+    made = []
+    for front in frontier_groups(plan):
+        for each in groups_of(front.plan):
+            identity = f"{each.identity} of {' '.join(front.types)}"
+            own = tuple(numbers[name] for name in each.names)
+            made.append(replace(each, identity=identity, numbers=own, frontier=front.types))
+    return tuple(made)
 
 
 def _identity(subscription: Subscription, plan: Plan) -> str:

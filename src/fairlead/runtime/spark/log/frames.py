@@ -49,12 +49,13 @@ def log(
         events = fl.log(spark, "nats://localhost:4222", plan=plan)
         relations = fl.match(plan, events, position="position")
 
-    The columns are `position`, `type`, `source`, `sequence` and the attributes of the types; for rules with AHEAD also
-    `_stored`, when the stream that is read stored the event. If a subscription with OR reads
-    several streams, a column `stream` names the stream of each row: match(…, stream="stream"). `url` (or FAIRLEAD_URL) is a
-    server or cluster. `stream`: a streaming frame, with later events too. `start`: "earliest", "new", a position or a time in
-    ISO 8601. `partitions`: tasks that read at the same time. `blocks`: the most blocks in a micro-batch. Other options: `user`,
-    `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`, `heartbeats`. Raises the errors of `fairlead.connect`.
+    The columns are `position`, `type`, `source`, `sequence` and the attributes of the types. For rules with ORDER BY, they are
+    `_source`, `_sequence`, and `_topic`, `_offset` and `_stored`, which say where and when the log stored the event: then
+    match(plan, events) has the verdicts of live subscribers. If a subscription with OR reads several streams, a column `stream`
+    names the stream of each row: match(…, stream="stream"). `url` (or FAIRLEAD_URL) is a server or cluster. `stream`: a
+    streaming frame, with later events too. `start`: "earliest", "new", a position or a time in ISO 8601. `partitions`: tasks
+    that read at the same time. `blocks`: the most blocks in a micro-batch. Other options: `user`, `password`, `token`, `nkey`,
+    `ca`, `certificate`, `key`, `position`, `heartbeats`. Raises the errors of `fairlead.connect`.
     """
     parts = () if plan is None or types is not None else only_group(plan).parts
     if len(parts) > 1:
@@ -104,9 +105,9 @@ def to_log(
     distinguishes the streams of one plan: each has its own place in its checkpoint.
     """
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
-    if plan.revises:
-        problem = f"the rules say {plan.order}, and a log stores what is final: relations of a stream may still be taken back"
-        raise UnsupportedError("U124", problem, "store them with a live subscriber, or drop LATE REVISE")
+    if plan.order is not None:
+        problem = f"the rules say {plan.order}, and live subscribers store what such rules emit by the blocks that released it"
+        raise UnsupportedError("U124", problem, "store them with a live subscriber, or write the relations to a table")
     only_stream(selection_of(plan))  # the merged order of several streams is not known on Spark
     told = options | {"rules": plan.text, "start": str(start)}
     for option, value in (("url", url), ("sink", name), ("into", into)):

@@ -5,7 +5,6 @@ Takes: options. Gives: `call`, which waits for an answer; `blocks`, a range of a
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack
@@ -13,12 +12,13 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import StateError
+from fairlead.errors import StateError, UsageError
 from fairlead.runtime.live.core.event_table import Selection, only_stream
 from fairlead.runtime.live.export import complete, select
+from fairlead.runtime.live.merged_streams import LEASE_SECONDS_MAX, lease_value, open_streams
 from fairlead.runtime.live.merged_streams import TABLE as LEASES
-from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
+from fairlead.runtime.live.subscriber.trim_check import first_of
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.log_place import place_of
@@ -29,27 +29,34 @@ from fairlead.transport.threads.loop_thread import LoopThread
 
 Answer = TypeVar("Answer")
 PATIENCE_SECONDS = 60.0
-LEASE_SECONDS = 7 * 24 * 3600.0
+LEASE_SECONDS = LEASE_SECONDS_MAX
 """How long a merged stream stays for a job that does not renew its lease: a stopped job can resume from its checkpoint."""
 RENEW_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The range of a frame: `first` is the first position, `last` the last sequence when it was created."""
+    """The range of a frame. By stream: `firsts`, the first position; `lasts`, the last sequence when it was created. Rules with
+    ORDER BY read the stream of each of their topics, all others read one."""
 
     selection: Selection
-    stream: Stream
-    first: int
-    last: int
+    streams: tuple[Stream, ...]
+    firsts: tuple[int, ...]
+    lasts: tuple[int, ...]
+
+    @property
+    def merged(self) -> tuple[str, ...]:
+        """The topics of the single stream."""
+        return self.selection.topics[0] if len(self.streams) == 1 else ()
 
     @property
     def topics(self) -> tuple[str, ...]:
-        return self.selection.topics[0]
+        """The topic of each stream, if there are several."""
+        return tuple(each for (each,) in self.selection.topics)
 
     @property
-    def after(self) -> int:
-        return max(0, (self.first >> INDEX_BITS) - 1)
+    def after(self) -> tuple[int, ...]:
+        return tuple(max(0, (each >> INDEX_BITS) - 1) for each in self.firsts)
 
 
 class LogLink:
@@ -86,8 +93,8 @@ class LogLink:
     def lease(self, topics: Sequence[str]) -> None:
         """Keep the merged stream of these topics, if there are several."""
         if len(topics) > 1 and (time.monotonic() - self._leased > RENEW_SECONDS or not self._leased):
-            told = {"topics": [sorted(topics)], "until": time.time() + LEASE_SECONDS}
-            self.call(lambda log: log.put(LEASES, f"spark-{merged_stream(topics)}", json.dumps(told).encode()))
+            told = lease_value([topics], LEASE_SECONDS)
+            self.call(lambda log: log.put(LEASES, f"spark-{merged_stream(topics)}", told))
             self._leased = time.monotonic()
 
     def blocks(self, stream: Stream, after: int, last: int) -> Iterator[Sequence[Stored]]:
@@ -108,25 +115,35 @@ async def extent_of(log: Log, options: LogOptions) -> Extent:
     """Raises what `select` raises, and LogError."""
     selection = await select(log, options.what, heartbeats=options.heartbeats)
     only_stream(selection)
-    (stream,) = await open_streams(log, selection.topics)
-    (last,) = await complete(log, [stream], selection)
+    if selection.ordered:
+        selection = selection.by_topic()
+    streams = await open_streams(log, selection.topics)
+    lasts = await complete(log, streams, selection)
+    firsts = [await _first(log, options, stream, last) for stream, last in zip(streams, lasts, strict=True)]
+    if len(streams) > 1 and isinstance(options.start, int):
+        problem = f"the rules read the streams of {len(streams)} topics, each with its own positions"
+        raise UsageError("A264", problem, "start at a time, or with 'earliest' or 'new'")
+    return Extent(selection, streams, tuple(firsts), tuple(lasts))
+
+
+async def _first(log: Log, options: LogOptions, stream: Stream, last: int) -> int:
     match options.start:
         case "earliest":
-            first = 0
+            return await first_of(log, stream)
         case "new":
-            first = (last + 1) << INDEX_BITS
+            return (last + 1) << INDEX_BITS
         case datetime():
             before = await log.before(stream, int(options.start.timestamp() * 1_000_000))
-            first = (before + 1) << INDEX_BITS if before else 0
+            return (before + 1) << INDEX_BITS if before else 0
         case _:
-            first = int(options.start)
-    return Extent(selection, stream, first, last)
+            return int(options.start)
 
 
 async def same_stream(log: Log, extent: Extent) -> None:
-    """Raises StateError if the stream was removed, and another one created under its name."""
-    if await open_streams(log, extent.selection.topics) != (extent.stream,):
-        raise gone(extent.stream.name)
+    """Raises StateError if a stream was removed, and another one created under its name."""
+    for before, now in zip(extent.streams, await open_streams(log, extent.selection.topics), strict=True):
+        if before != now:
+            raise gone(before.name)
 
 
 def gone(name: str) -> StateError:

@@ -1,6 +1,6 @@
 """Spark's options for a log: texts, checked, and completed from the environment.
 
-    url, user, password, token, nkey, ca, certificate, key     as in `fairlead.connect`
+    url, user, password, token, nkey, ca, certificate, key, signing_keys     as in `fairlead.connect`
     types        names of event types, with commas between them; or
     rules        a text of rules, whose events are read; it may omit types that are declared
     heartbeats   true: include heartbeats even for a single type (several always include them)

@@ -32,16 +32,18 @@ from fairlead.runtime.live.core.event_table import only_group, only_stream, sele
 from fairlead.runtime.live.core.stream_groups import origin_name
 from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.subscriber.group_start import is_leading
+from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
 from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, LogLink
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_store import Tails
+from fairlead.transport.log.entry_values import NOTHING, entry_value
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log
 
 TABLE = "FL_SINKS"
+SINK = {"batch": int, "begin": {str: [int]}, "end": (NOTHING, {str: [int]})}
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,9 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     group, origin = only_group(plan), 0 if asked.start == "earliest" else int(asked.start)
     emitting = emitting_of(group.plan, origin_name((origin,)))
     made = [Output(each.subscription.name, each.type, each.source, each) for each in emitting]
-    if emitting and not await is_leading(log, group.key(await open_streams(log, group.sources)), (origin,)):
+    streams = await open_streams(log, group.sources)
+    leading = LeadingLineage(log, group, streams, group.key(streams), emits=True)
+    if emitting and await leading.beside((origin,)) != (origin,):
         problem = f"other subscribers store what these rules emit, and did not start at position {origin}"
         raise UsageError("A228", problem, "start where they did, or let them store it")
     if asked.into is not None:
@@ -129,7 +133,8 @@ class SinkEntry:
     async def opened(cls, log: Log, asked: LogOptions, plan: Plan, batch: int) -> SinkEntry:
         key = checked(asked.sink, "sink") if asked.sink is not None else f"{plan.digest[:24]}-{asked.start}"
         held = await log.get(TABLE, key)
-        told: dict[str, Any] = {"batch": -1, "begin": {}, "end": {}} if held is None else json.loads(held.value)
+        begun: dict[str, Any] = {"batch": -1, "begin": {}, "end": {}}
+        told = begun if held is None else entry_value(held.value, SINK, TABLE, key)
         if batch == 0:
             begin: dict[str, Any] = {}
         elif batch == told["batch"]:

@@ -6,13 +6,19 @@
 A frame reads the stream that live subscribers of the same types read. An offset is the sequence of a block in it; a task reads
 a range of sequences. A batch frame ends where the log ended when it was loaded, however often it is computed.
 
+For rules with ORDER BY, the streams of all their topics are read, as live subscribers do (runtime/live/core/strand.py). An
+offset has a sequence for each of them, and every micro-batch is a stretch of their one order (cuts.py). Rows say where in the
+log they are (`_topic`, `_offset`, `_stored`), so that the order of a stream can follow them one by one.
+
 Takes: options (options.py). Gives: Arrow record batches (runtime/live/core/event_table.py). Never: makes an object of an event;
 continues if blocks were removed.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from operator import gt
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +26,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from fairlead.order.log_holdback import OFFSET, STORED, TOPIC
+from fairlead.order.total import SEQUENCE, SOURCE
 from fairlead.runtime.live.core.event_table import EventTable
 from fairlead.runtime.live.export import complete
-from fairlead.runtime.live.subscriber.stream_reader import report
-from fairlead.runtime.spark.input.arrivals import STORED
+from fairlead.runtime.live.subscriber.stream_reader import PULSE_SECONDS, report
+from fairlead.runtime.spark.log.cuts import advance, certain_cut, complete_cut, limited_cut
 from fairlead.runtime.spark.log.link import Extent, LogLink, extent_of, gone, same_stream
 from fairlead.runtime.spark.log.options import LogOptions, log_options
+from fairlead.transport.log.protocol import Stream
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
@@ -40,10 +49,10 @@ BLOCKS_MIN = 16
 
 
 class LogPartition(InputPartition):
-    """The blocks after `after`, up to `last`."""
+    """The blocks of a stream after `after`, up to `last`. `stream`: its number."""
 
-    def __init__(self, after: int, last: int) -> None:
-        self.after, self.last = after, last
+    def __init__(self, after: int, last: int, stream: int = 0) -> None:
+        self.after, self.last, self.stream = after, last, stream
 
 
 class LogSource(DataSource):
@@ -67,7 +76,7 @@ class LogSource(DataSource):
         if self._extent is None:
             with LogLink(self.asked) as link:
                 self._extent = link.call(lambda log: extent_of(log, self.asked))
-                link.lease(self._extent.topics)
+                link.lease(self._extent.merged)
         return self._extent
 
     def reader(self, schema: StructType) -> LogReader:
@@ -92,7 +101,7 @@ class LogReader(DataSourceReader):
         self.asked, self.extent = asked, extent
 
     def partitions(self) -> Sequence[InputPartition]:
-        return parts(self.extent.after, self.extent.last, self.asked.partitions) or [LogPartition(0, 0)]
+        return parts(self.extent.after, self.extent.lasts, self.asked.partitions) or [LogPartition(0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogPartition)
@@ -103,7 +112,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, asked: LogOptions, extent: Extent) -> None:
         self.asked, self.extent = asked, extent
         self._link: LogLink | None = None
-        self._end: int | None = None
+        self._end: Sequence[int] | None = None
+        self._certain: Sequence[int] = ()
+        self._moved = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_link": None}
@@ -118,45 +129,73 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         return self._offset(self.extent.after)
 
-    def _offset(self, sequence: int) -> dict[str, Any]:
-        return {"sequence": sequence, "stream": self.extent.stream.name, "made": self.extent.stream.made}
+    def _offset(self, sequences: Sequence[int]) -> dict[str, Any]:
+        streams = self.extent.streams
+        if len(streams) == 1:
+            return {"sequence": sequences[0], "stream": streams[0].name, "made": streams[0].made}
+        told = [list(each) for each in zip(*streams, strict=True)]
+        return {"sequence": list(sequences), "stream": told[0], "made": told[1]}
 
-    def _sequence(self, offset: dict[str, Any]) -> int:
-        if (offset["stream"], offset["made"]) != tuple(self.extent.stream):
-            raise gone(offset["stream"])
-        return int(offset["sequence"])
+    def _sequences(self, offset: dict[str, Any]) -> list[int]:
+        if any(offset[name] != value for name, value in self._offset(self.extent.after).items() if name != "sequence"):
+            raise gone(offset["stream"] if isinstance(offset["stream"], str) else " or ".join(offset["stream"]))
+        return [offset["sequence"]] if isinstance(offset["sequence"], int) else list(offset["sequence"])
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """A block is to a log what a file is to a folder."""
         return ReadAllAvailable() if self.asked.blocks is None else ReadMaxFiles(self.asked.blocks)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        (self._end,) = self.link.call(lambda log: complete(log, [self.extent.stream], self.extent.selection))
+        extent = self.extent
+        if len(extent.streams) > 1:
+            self._end = self.link.call(lambda log: complete_cut(log, extent.streams, extent.topics))
+        else:
+            self._end = self.link.call(lambda log: complete(log, extent.streams, extent.selection))
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        last = self._last() if self._end is None else self._end
+        end = self._last() if self._end is None else self._end
         if start is not None:
-            after = self._sequence(start)
-            if last < after and self._end is None and self._last() < after:
-                raise gone(self.extent.stream.name)
+            after = self._sequences(start)
+            if self._end is None and any(map(gt, after, end)):
+                for stream, low in zip(self.extent.streams, after, strict=True):
+                    if self._last_of(stream) < low:
+                        raise gone(stream.name)
+            end = list(map(max, end, after))
             if isinstance(limit, ReadMaxFiles):
-                last = min(last, after + limit.max_files)
-            last = max(last, after)
-        return self._offset(last)
+                end = self._limited(after, end, limit.max_files)
+        return self._offset(end)
+
+    def _limited(self, after: Sequence[int], end: Sequence[int], blocks: int) -> Sequence[int]:
+        if len(end) == 1:
+            return [min(end[0], after[0] + blocks)]
+        return self.link.call(lambda log: limited_cut(log, self.extent.streams, after, end, blocks))
 
     def reportLatestOffset(self) -> dict[str, Any]:
         return self._offset(self._last())
 
-    def _last(self) -> int:
-        self.link.lease(self.extent.topics)
-        return self.link.call(lambda log: log.last(self.extent.stream))
+    def _last(self) -> Sequence[int]:
+        """How far the stream is there; of several, how far their one order is certain."""
+        extent = self.extent
+        if len(extent.streams) == 1:
+            self.link.lease(extent.merged)
+            return [self._last_of(extent.streams[0])]
+        found = self.link.call(lambda log: certain_cut(log, extent.streams, extent.topics))
+        if found != self._certain:
+            self._certain, self._moved = found, time.monotonic()
+        elif time.monotonic() - self._moved > PULSE_SECONDS:
+            self._moved = time.monotonic()
+            self.link.call(lambda log: advance(log, extent.streams, extent.topics, found))
+        return found
+
+    def _last_of(self, stream: Stream) -> int:
+        return self.link.call(lambda log: log.last(stream))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return parts(self._sequence(start), self._sequence(end), self.asked.partitions)
+        return parts(self._sequences(start), self._sequences(end), self.asked.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LogPartition)
-        return batches(self.asked, self.extent, partition)
+        return batches(self.asked, self.extent, partition, pulses=self.extent.selection.ordered)
 
     def stop(self) -> None:
         if self._link is not None:
@@ -164,24 +203,29 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._link = None
 
 
-def parts(after: int, last: int, most: int) -> list[InputPartition]:
-    """About equal ranges of sequences."""
-    blocks = last - after
-    count = min(most, -(-blocks // BLOCKS_MIN))
-    return [LogPartition(after + blocks * at // count, after + blocks * (at + 1) // count) for at in range(count)]
+def parts(after: Sequence[int], last: Sequence[int], most: int) -> list[InputPartition]:
+    """About equal ranges of sequences, of one stream after the other."""
+    made: list[InputPartition] = []
+    whole = sum(last) - sum(after)
+    for stream, (low, high) in enumerate(zip(after, last, strict=True)):
+        blocks = high - low
+        count = min(max(1, most * blocks // max(1, whole)), -(-blocks // BLOCKS_MIN))
+        made += [LogPartition(low + blocks * at // count, low + blocks * (at + 1) // count, stream) for at in range(count)]
+    return made
 
 
-def batches(asked: LogOptions, extent: Extent, part: LogPartition) -> Iterator[pa.RecordBatch]:
-    """What a task reads."""
+def batches(asked: LogOptions, extent: Extent, part: LogPartition, *, pulses: bool = False) -> Iterator[pa.RecordBatch]:
+    """What a task reads. `pulses`: see EventTable."""
     if part.after >= part.last:
         return
-    table = _table(extent, asked)
+    table, at = _table(extent, asked, pulses), part.stream
     with LogLink(asked) as link:
         link.call(lambda log: same_stream(log, extent))
-        for some in link.blocks(extent.stream, part.after, part.last):
-            yield from table.batches(some, extent.first)
+        for some in link.blocks(extent.streams[at], part.after, part.last):
+            yield from table.batches(some, extent.firsts[at], at)
 
 
-def _table(extent: Extent, asked: LogOptions) -> EventTable:
-    stored = (STORED,) if extent.selection.stored else ()
-    return EventTable(extent.selection, report, asked.position, origin=("source", "sequence", *stored))
+def _table(extent: Extent, asked: LogOptions, pulses: bool = False) -> EventTable:
+    if extent.selection.ordered:
+        return EventTable(extent.selection, report, OFFSET, origin=(SOURCE, SEQUENCE, STORED), topic=TOPIC, pulses=pulses)
+    return EventTable(extent.selection, report, asked.position, origin=("source", "sequence"))

@@ -10,6 +10,9 @@
     rejected    position, code, reason
     repeated    position, reason
 
+Where subscriptions of a stream have different frontiers, `late`, `ahead` and `repeated` also have `subscriptions`: those for
+which the event has the verdict.
+
 With LATE REVISE, a relation may be delivered, taken back and added again: views of relations then also have `verdict` and
 `revision`. `current` (revisions.py) gives a frame of those that hold.
 
@@ -23,7 +26,17 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UsageError
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.layout import RESERVED, ResultColumn, columns_of_types, layout_of
-from fairlead.runtime.spark.job.result_rows import ADDED, AHEAD, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED, REVISION
+from fairlead.runtime.spark.job.result_rows import (
+    ADDED,
+    AHEAD,
+    IN_ORDER,
+    LATE,
+    REJECTED,
+    REPEATED,
+    RETRACTED,
+    REVISION,
+    SUBSCRIPTIONS,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -60,7 +73,7 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
 
 def all_relations(frame: DataFrame) -> DataFrame:
     """The delivered relations, without the other verdicts; with LATE REVISE, also those that were taken back and added."""
-    return _delivered(frame).drop("reason", *([] if REVISION in frame.columns else ["verdict"]))
+    return _delivered(frame).drop("reason", SUBSCRIPTIONS, *([] if REVISION in frame.columns else ["verdict"]))
 
 
 def _delivered(frame: DataFrame) -> DataFrame:
@@ -83,7 +96,12 @@ def _events(frame: DataFrame, verdict: str) -> DataFrame:
     kept = [each.name for each in members.elementType if each.name not in RESERVED]
     event = F.element_at("members", 1)
     fields = [event.getField(name).alias(name) for name in kept]
-    return found.select(event.getField("type").alias("type"), "reason", *([F.struct(*fields).alias("event")] if fields else []))
+    shown = [F.struct(*fields).alias("event")] if fields else []
+    return found.select(event.getField("type").alias("type"), "reason", *_whose(frame), *shown)
+
+
+def _whose(frame: DataFrame) -> list[str]:
+    return [SUBSCRIPTIONS] if SUBSCRIPTIONS in frame.columns else []
 
 
 def rejected_records(frame: DataFrame) -> DataFrame:
@@ -97,7 +115,7 @@ def rejected_records(frame: DataFrame) -> DataFrame:
 def repeated_records(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    return frame.filter(frame["verdict"] == REPEATED).select(F.col("completed_at").alias("position"), "reason")
+    return frame.filter(frame["verdict"] == REPEATED).select(F.col("completed_at").alias("position"), "reason", *_whose(frame))
 
 
 def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:

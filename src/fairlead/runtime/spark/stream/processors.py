@@ -30,7 +30,7 @@ STATE_BYTES_MAX = 2**31 - 2**20
 
 
 class Sequencer(StatefulProcessor):
-    """One for the whole stream; its state is the sequence so far and the held rows."""
+    """One for the whole stream; its state is the orders so far and the held rows."""
 
     def __init__(self, setup: Parcel[Setup]) -> None:
         self.setup = setup
@@ -43,8 +43,9 @@ class Sequencer(StatefulProcessor):
         import pyarrow as pa
 
         from fairlead.model.blobs import unpacked
+        from fairlead.runtime.spark.input.arrivals import UNPLACED
         from fairlead.runtime.spark.stream.sequencing import Sequencing
-        from fairlead.runtime.spark.stream.stream_job import APART, COUNTED, UNPLACED
+        from fairlead.runtime.spark.stream.stream_job import APART, COUNTED
 
         sequencing = Sequencing(self.setup.content, _state(self.state))
         arrivals: dict[str, list[pa.Table]] = {}
@@ -56,7 +57,7 @@ class Sequencer(StatefulProcessor):
         for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
             yield _blob(sequencing.key(target), blob, sequencing.buckets, sequencing.whose(target), name)
         change = None if sequencing.change is None else json.dumps(asdict(sequencing.change))
-        counts = {"held": sequencing.back.lag(), "kept": sequencing.kept(), "ties": sequencing.ties, "change": change}
+        counts = {"held": sequencing.held(), "kept": sequencing.kept(), "ties": sequencing.ties, "change": change}
         yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", **counts)
         _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 

@@ -16,7 +16,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import Change
 
-VERSION = 4
+VERSION = 6
 """The version of the state's format. It also increases with that of the engine's states, which it contains, once those of
 before are no longer read (matching/state/decoding.py)."""
 ZONE = "time zone of the session"
@@ -29,7 +29,7 @@ class RuleChange(Change):
     """Which rules of a stream resumed, started or were dropped.
 
     `position`: of the first event that the started rules see, in the order of the stream; resumed rules see it too, after all
-    that they have seen before.
+    that they have seen before. If rules with different frontiers started, the least of their positions.
     """
 
     position: int = 0
@@ -51,7 +51,7 @@ def agree_in(found: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
     before = found["identity"]
     if ZONE in before and ZONE in identity:  # rules that read such times may be added and removed
         agree_in_zone(before[ZONE], identity[ZONE])
-    differing = [name for name, value in identity.items() if name != ZONE and before.get(name) != value]
+    differing = [name for name in {**identity, **before} if name != ZONE and before.get(name) != identity.get(name)]
     if differing:
         fix = "continue with the settings of the checkpoint, or use a new checkpoint folder"
         raise StateError("S111", f"the checkpoint was made with another {', another '.join(differing)}", fix)

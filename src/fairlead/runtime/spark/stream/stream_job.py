@@ -3,7 +3,8 @@
     input ─packed─► blobs ─one task─► sequenced ─► blobs ─by target─► matched ─► blobs ─unpacked─► relations
 
 `sequenced` is one stateful task for the whole stream: it holds arrivals back until the frontier has passed them
-(order/holdback.py) and assigns each its position, as the log does elsewhere. `matched` is a stateful task for every target (a
+(order/holdback.py) and assigns each its position, as the log does elsewhere; once for each frontier, if the rules have
+ORDER BY … DELAY and subscriptions that read different types (sequencing.py). `matched` is a stateful task for every target (a
 group, or a bucket of a keyed one). Between them there is one blob for each type and micro-batch, so the cost of a stateful
 call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: the held
 rows, or the dumped state of the engine. Spark's side of it is in processors.py.
@@ -15,6 +16,9 @@ the rule change that added each subscription, and the metrics of the order repor
 With LATE REVISE, a late row that is not too late goes to its targets, too, marked. They keep the rows of the recent past, and
 find what such a row changes (target_task.py). A micro-batch is a round; the order numbers those that have such rows.
 
+The rows of a log say where in it they are (log/source.py). Then the frontier follows them one by one, and rounds are blocks
+(order/log_holdback.py): verdicts and revisions are those of live subscribers, whatever the micro-batches.
+
 Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how
 the stream is split into micro-batches or on the number of partitions, except for late events.
 """
@@ -23,25 +27,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.plans.plan import Plan
-from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.order.holdback import Frontier, head_and_rest
 from fairlead.order.total import order_column
 from fairlead.runtime.event_time.reviser import SEGMENT_LIMITS, SegmentLimits
-from fairlead.runtime.spark.input.arrivals import AHEAD_OF, CODE, TYPE, ArrivalReader
+from fairlead.runtime.spark.input.arrivals import AHEAD_OF, UNPLACED, ArrivalReader
 from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.job.parcel import Parcel
 from fairlead.runtime.spark.job.result_rows import ResultRows
@@ -61,15 +61,32 @@ APART = -1
 COUNTED = -2
 """Takes the place of a target: a row that only contains the number of held rows, of those that late ones may revise, of broken
 ties, and the rule changes."""
-UNPLACED = ":unplaced"
-"""Takes the place of a type among arrivals: rows that have no place in the order, or are ahead. Their blob goes to the
-output."""
 LATE_OF = ":late "
-"""Before the name of a type: late rows of it that are accepted."""
+"""Before the number of a round and the name of a type: late rows of it that are accepted."""
 BLOB_BYTES = 64 << 20
 """The largest blob: a first micro-batch may be a whole log, and a Java array ends at 2 GB."""
+LOG_ORDER = "use of the order of a log"
 ORDER = "fairlead_order"
 """The name of the observation of the order: held rows, broken ties and rule changes, for listeners (progress.py)."""
+
+
+@dataclass(frozen=True)
+class FrontierShare:
+    """What has one frontier, and so one order: the groups whose subscriptions read these `types`, by name. None: everything."""
+
+    types: tuple[str, ...] | None
+    frontier: Frontier
+    groups: tuple[TargetGroup, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its subscriptions, in the order of the text."""
+        by_number = {number: name for each in self.groups for number, name in zip(each.numbers, each.names, strict=True)}
+        return tuple(by_number[number] for number in sorted(by_number))
+
+    @property
+    def digests(self) -> list[str]:
+        return sorted({digest for each in self.groups for digest in each.digests})
 
 
 @dataclass(frozen=True)
@@ -81,7 +98,6 @@ class Setup:
     job: Job
     outcome: ResultRows
     frontier: Frontier
-    order_by: tuple[str, ...]
     identity: Mapping[str, Any]
     asked: int | None = None
     start: str = field(default_factory=lambda: uuid4().hex)
@@ -99,11 +115,27 @@ class Setup:
         return self.frontier.revise is not None
 
     @cached_property
-    def forms(self) -> str:
-        """Identifies the attributes of all types that are read. Rows that are kept are of one form: if that changes, what they
+    def shares(self) -> tuple[FrontierShare, ...]:
+        """One for each frontier."""
+        found: dict[tuple[str, ...] | None, list[TargetGroup]] = {}
+        for each in self.job.groups:
+            found.setdefault(each.frontier, []).append(each)
+        return tuple(
+            FrontierShare(types, self.frontier if types is None else replace(self.frontier, types=types), tuple(groups))
+            for types, groups in found.items()
+        )
+
+    @property
+    def by_types(self) -> bool:
+        """Whether a frontier is that of the types that subscriptions read, as DELAY in the rules says."""
+        return any(each.types is not None for each in self.shares)
+
+    def forms(self, types: Iterable[str] | None) -> str:
+        """Identifies the attributes of these types, or of all. Rows that are kept are of one form: if that changes, what they
         led to is not revised any more."""
         reading = self.job.reading
-        told = {name: [str(each) for each in reading.catalogue[name].attributes] for name in sorted(reading.columns)}
+        read = [name for name in sorted(reading.columns if types is None else types) if name in reading.columns]
+        told = {name: [str(each) for each in reading.catalogue[name].attributes] for name in read}
         return blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
 
 
@@ -142,23 +174,25 @@ def setup_of(
         "use of positions": given.positioned,
         "use of sources": given.reading.sourced,
     }
+    if given.reading.logged:
+        identity[LOG_ORDER] = True
     if given.zone is not None:
         identity[ZONE] = given.zone
-    job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned, order=plan.order)
-    return Setup(job, ResultRows(plan), frontier, given.order_by, identity, asked)
+    job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), order=plan.order)
+    several = len({each.frontier for each in groups}) > 1
+    return Setup(job, ResultRows(plan, by_frontier=several), frontier, identity, asked)
 
 
 def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of the input, checked, as one blob for each type."""
+    """Rows of the input, checked, as one blob for each type. UNPLACED: the rows that have no place in the order, or are ahead,
+    as they go to the output."""
     reader = ArrivalReader(setup.job.reading)
     for batch in together(batches):
-        missing = _without_place(setup, batch)
-        if missing is not None:
-            yield _arrival(UNPLACED, _refused(setup, batch.filter(pa.array(missing))))
-            batch = batch.filter(pa.array(~missing))
-        for _, name, table in cut(setup.job, reader, batch) if batch.num_rows else ():
-            if name.startswith(AHEAD_OF):
-                yield _arrival(UNPLACED, setup.outcome.ahead(name.removeprefix(AHEAD_OF), table, AHEAD_REASON))
+        for _, name, table in cut(setup.job, reader, batch):
+            if name == UNPLACED:
+                yield _arrival(UNPLACED, setup.outcome.unplaced(table))
+            elif name.startswith(AHEAD_OF):
+                yield from _ahead(setup, name.removeprefix(AHEAD_OF), table)
             else:
                 yield _arrival(name, table)
 
@@ -177,39 +211,12 @@ def _arrival(name: str, table: pa.Table) -> pa.RecordBatch:
     )
 
 
-def _without_place(setup: Setup, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
-    """Which rows have no place in the order: an order column is null or NaN, or a position is invalid. None if all have one."""
-    missing = np.zeros(batch.num_rows, dtype=bool)
-    beats = setup.job.reading.heartbeats(batch)
-    for key in range(setup.job.reading.keys):
-        column = batch.column(order_column(key))
-        if column.null_count:
-            missing |= column.is_null().to_numpy(zero_copy_only=False) & ~(beats & (key > 0))
-        if pa.types.is_floating(column.type):
-            missing |= pc.is_nan(column).fill_null(False).to_numpy(zero_copy_only=False)
-        if setup.job.positioned:
-            positions = column.fill_null(0).to_numpy(zero_copy_only=False)
-            missing |= (positions < 0) | (positions >= POSITIONS_MAX)
-    return missing if missing.any() else None
-
-
-def _refused(setup: Setup, batch: pa.RecordBatch) -> pa.Table:
-    """Rows without a place, as rows of the output. Raises DataError if bad rows stop the stream."""
-    if setup.job.positioned:
-        code, fix = "D023", "name the column that numbers all rows, such as the offset of a log"
-        problems = [f"{value!r} is no position" for value in batch.column(order_column(0)).to_pylist()]
-    else:
-        code, fix = "D019", "filter these rows out, or order by columns that are never null"
-        columns = [batch.column(order_column(key)).to_pylist() for key in range(setup.job.reading.keys)]
-        firsts = [
-            next(at for at, value in enumerate(row) if value is None or value != value) for row in zip(*columns, strict=True)
-        ]
-        problems = [f"the row has no value in the order column '{setup.order_by[at]}'" for at in firsts]
-    if setup.job.reading.on_bad == "stop":
-        raise DataError(code, problems[0], fix)
-    names = pc.coalesce(pa.array(setup.job.reading.types, pa.string()).take(batch.column(CODE)), batch.column(TYPE))
-    nothing = pa.nulls(len(problems), pa.int64())
-    return setup.outcome.rejected(nothing, pa.array([code] * len(problems)), pa.array(problems), names)
+def _ahead(setup: Setup, name: str, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Rows that are ahead, for each frontier that they would move."""
+    for each in setup.shares:
+        if each.types is None or name in each.types:
+            names = each.names if setup.outcome.by_frontier else ()
+            yield _arrival(UNPLACED, setup.outcome.ahead(name, table, AHEAD_REASON, names))
 
 
 def pieces(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:

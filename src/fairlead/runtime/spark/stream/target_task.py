@@ -1,7 +1,8 @@
 """The stateful task of one target in a stream: it resumes from its state, is fed a micro-batch, and is saved.
 
 With LATE REVISE, a task keeps the recent past (runtime/event_time/reviser.py), into which late rows are inserted. A micro-batch
-is a round: first the released rows are matched, then all late rows revise together. Positions come from the order of the
+is a round, or has several: first the rows are matched that were released before, then all late rows of the round revise
+together. Positions come from the order of the
 stream. A late row takes the next one, and in a revision the positions of all rows after its place, and its own, are dealt out
 again.
 
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from fairlead.engine import Engine
@@ -42,28 +44,37 @@ TASKS_MAX = 64
 
 
 class RevisedTask(Task):
-    """A running target whose late rows revise what it delivered. `revision`: the number of this round."""
+    """A running target whose late rows revise what it delivered."""
 
     def __init__(self, job: Job, setup: Setup, group: TargetGroup, engine: Engine | None = None) -> None:
         super().__init__(job, setup.outcome, group)
         mine = self.engine if engine is None else engine
         self.reviser = Reviser(group.plan, mine, keeps_positions=True, limits=setup.limits)
         self.engine = self.reviser.engine
-        self.revision = 0
 
     def feed(self, tables: Mapping[str, Sequence[pa.Table]], rows: int) -> pa.Table:
         made = list(self._apart(tables, 0))
-        released, late = self._columns(tables, ""), self._columns(tables, LATE_OF)
-        first = int(first_keys(late, self.reviser.order, self.group.plan.catalogue).min()) if len(late) else EVERYTHING
-        for found in self.reviser.feed(released, first) if len(released) else ():
-            made.append(self.outcome.relations(found))
-        if len(late):
+        released, low = self._columns(tables, ""), 0
+        rounds = {int(name.split()[1]) for name in tables if name.startswith(LATE_OF)}
+        for number in sorted(rounds):
+            late = self._columns(tables, f"{LATE_OF}{number} ")
+            high = int(np.searchsorted(released.position_array, late.position_array[0]))  # those of this round follow
+            first = int(first_keys(late, self.reviser.order, self.group.plan.catalogue).min())
+            made += self._matched(released, low, high, first)
             repeats = self.reviser.note(late)
             require(not repeats.any(), "the order of the stream drops repeats", rows=int(repeats.sum()))
             revision = self.reviser.revise()
-            made.append(self.outcome.revised(revision.retracted, revision.added, self.revision))
+            made.append(self.outcome.revised(revision.retracted, revision.added, number))
+            low = high
+        made += self._matched(released, low, len(released))
         self.engine = self.reviser.engine
         return pa.concat_tables(made) if made else self.outcome.schema.empty_table()
+
+    def _matched(self, released: Columns, low: int, high: int, needed: int = EVERYTHING) -> list[pa.Table]:
+        if low == high:
+            return []
+        mine = released if (low, high) == (0, len(released)) else released.part(low, high)
+        return [self.outcome.relations(found) for found in self.reviser.feed(mine, needed)]
 
     def _columns(self, tables: Mapping[str, Sequence[pa.Table]], mark: str) -> Columns:
         """The rows with this mark before their types, in order."""
@@ -92,15 +103,13 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
         task.engine = engine
         return _begun(task, told)
     revised = RevisedTask(job, setup, group, engine)
-    if told_before["since"] == told["since"] and told_before.get("forms") == setup.forms:
+    if told_before["since"] == told["since"] and told_before.get("forms") == setup.forms(group.frontier):
         revised.reviser.load(rest[size:])
     return _begun(revised, told)
 
 
 def _begun(task: Task, told: Mapping[str, Any]) -> Task:
     task.since = dict(told["since"])
-    if isinstance(task, RevisedTask):
-        task.revision = told["revision"]
     return task
 
 
@@ -116,7 +125,7 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
     """Its state as bytes; the task itself is cached beside it."""
     dumped, more = task.engine.dump(), {"fed": task.engine.owed, "since": task.since}
     if isinstance(task, RevisedTask):
-        more |= {PAST: len(dumped), "forms": setup.forms}
+        more |= {PAST: len(dumped), "forms": setup.forms(task.group.frontier)}
         dumped += task.reviser.dump()
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()

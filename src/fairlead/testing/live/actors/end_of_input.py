@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 
 END_SECONDS = 60.0
@@ -22,4 +23,12 @@ def asked_to_stop() -> asyncio.Event:
             loop.call_later(END_SECONDS, os._exit, 3)
 
     loop.add_reader(file, readable)
+    loop.add_signal_handler(signal.SIGUSR1, _print_tasks)
     return asked
+
+
+def _print_tasks() -> None:
+    """On request: where each task waits, for a process that makes no progress."""
+    for each in asyncio.all_tasks():
+        each.print_stack(file=sys.stderr)
+    sys.stderr.flush()

@@ -8,12 +8,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fairlead.testing.live.actors.records import RecordLines
 
 STOP_SECONDS_MAX = 75.0
+TASKS_SECONDS = 2.0
+"""To print them, on a busy machine."""
 
 
 class Worker:
@@ -24,7 +27,7 @@ class Worker:
         path = folder / f"{name}.jsonl"
         self.record = RecordLines(path)
         self._errors = folder / f"{name}.err"
-        self._command = [sys.executable, "-m", f"fairlead.testing.live.actors.{module}", str(path), *given]
+        self._command = [sys.executable, "-m", f"fairlead.testing.live.{module}", str(path), *given]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -39,11 +42,23 @@ class Worker:
         return self._process is not None
 
     @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
     def ended(self) -> str | None:
         """Why it has ended by itself; None while it runs."""
         if self._process is None or self._process.poll() is None:
             return None
-        return f"{self.name} has ended ({self._process.returncode}): {self._errors.read_text(errors='replace')[-2000:]}"
+        return f"{self.name} has ended ({self._process.returncode}): {self._errors.read_text(errors='replace')[-8000:]}"
+
+    def tasks(self) -> str:
+        """Where its tasks wait."""
+        before = self._errors.stat().st_size
+        if self._process is not None:
+            self._process.send_signal(signal.SIGUSR1)
+            time.sleep(TASKS_SECONDS)
+        return self._errors.read_text(errors="replace")[before:]
 
     def ask_to_stop(self) -> None:
         if self._process is not None and self._process.stdin is not None:

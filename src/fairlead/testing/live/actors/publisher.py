@@ -88,9 +88,9 @@ class Working:
 
 async def main(path: str, url: str, source: str, types: str, pause: str) -> None:
     record, stop = Writer(path), asked_to_stop()
-    record.note(begun=source)
     working = Working(source, float(pause), record, stop)
     while True:
+        record.note(begun=source)  # events that were accepted and not stored are forgotten with their connection
         try:
             async with fairlead.connect(url, source=source, replicas=3, patience=10) as fl, asyncio.TaskGroup() as group:
                 for each in types.split(","):

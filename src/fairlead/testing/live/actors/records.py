@@ -7,7 +7,7 @@
                                                             an event that took no part, reported after delivery n of the group
                  {"acked": n, "group": …, "at": …}
                  {"receipts": {…}}                          at the end
-    both         {"begun": name}                            a new process
+    both         {"begun": name}                            a new process, or a new connection
                  {"trouble": words}                         an error that was raised and handled
 
 `at` is the clock of the machine, in nanoseconds; the same for all processes.

@@ -78,6 +78,7 @@ async def follow(
 ) -> None:
     stopped, beside = asyncio.create_task(stop.wait()), asyncio.create_task(look(other, same, Reports(record, beside=True)))
     reports = Reports(record, beside=False)
+    coming: asyncio.Task[Batch] | None = None
     try:
         while True:
             coming = asyncio.create_task(sub.next_batch())
@@ -85,7 +86,6 @@ async def follow(
             if beside.done():
                 beside.result()
             if not coming.done():
-                coming.cancel()
                 return
             batch = coming.result()
             same.note(batch)
@@ -99,8 +99,7 @@ async def follow(
             for key, last in batch.lasts.items():
                 record.note(acked=last, group=key)
     finally:
-        stopped.cancel()
-        await ended(beside)
+        await ended(stopped, beside, coming)
 
 
 async def look(other: LiveSubscription, same: Same, reports: Reports) -> None:
@@ -115,7 +114,7 @@ async def main(path: str, url: str, name: str, rules: str, type: str = "") -> No
     while not stop.is_set():
         try:
             async with (
-                fairlead.connect(url, source=name, replicas=3, patience=20) as fl,
+                fairlead.connect(url, source=name, replicas=3) as fl,
                 fl.subscribe(rules, name=name, start="earliest", verdicts=True) as sub,
                 fl.subscribe(rules, start="earliest", verdicts=True) as other,
             ):

@@ -28,6 +28,7 @@ from fairlead.testing.live.verdict import checks, event_time
 from fairlead.testing.live.verdict.deliveries import given
 from fairlead.testing.live.verdict.event_time import ExportedEvents
 from fairlead.testing.live.verdict.log_copy import Copy, Identity, copied, first_of_each
+from fairlead.testing.live.verdict.publication import publications
 from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace
@@ -130,6 +131,7 @@ def judged(outcome: FinalLog, workers: Sequence[Worker], subscribers: Sequence[W
     records = {each.name: each.record.refresh() for each in workers if each.record.last("sent")}
     problems = list(outcome.problems)
     problems += checks.stored(outcome.copy, CATALOGUE, records)
+    problems += publications(outcome.copy, CATALOGUE, records)
     problems += checks.merged(outcome.copy)
     everyone = []
     for worker in subscribers:

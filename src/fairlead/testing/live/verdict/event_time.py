@@ -51,9 +51,8 @@ def due(copy: Copy, group: StreamGroup) -> tuple[Sequence[Relation], Sequence[in
 
 def _due(copy: Copy, group: StreamGroup) -> tuple[Sequence[Relation], Sequence[int]]:
     (part,) = group.parts
-    matcher, wanted = EventTimeMatcher(part.plan, INDEX_BITS), {name: group.plan.catalogue[name] for name in part.types}
-    wanted |= {HEARTBEAT.name: HEARTBEAT}
-    matcher.buffer.rejects = True
+    matcher = EventTimeMatcher(part.plan, INDEX_BITS, rejects=True)
+    wanted = {name: group.plan.catalogue[name] for name in part.types} | {HEARTBEAT.name: HEARTBEAT}
     relations, places = list[Relation](), list[int]()
     for number, block in _numbered(copy, group):
         columns = columns_of([block], wanted, 0, sourced=True, numbers=np.array([number]))

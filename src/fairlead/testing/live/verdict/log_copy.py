@@ -7,14 +7,18 @@ everything that their topics have.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
 
 from fairlead.dataclass import dataclass
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import HEARTBEAT, EventType
 from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.core.block_columns import columns_of
+from fairlead.testing.history.values import LoggedEvent
 from fairlead.transport.log.blocks.block import INDEX_BITS, Block
 from fairlead.transport.log.blocks.mixed_block import events_of
 from fairlead.transport.log.names import merged_stream, topic_stream
@@ -106,6 +110,20 @@ def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:
     """The blocks without repeats."""
     seen: set[Name] = set()
     return [each for each in blocks if not (name_of(each) in seen or seen.add(name_of(each)))]  # type: ignore[func-returns-value]
+
+
+def logged_events(
+    blocks: Sequence[Stored], catalogue: Mapping[str, EventType], token_of: Callable[[Event], str | None]
+) -> list[LoggedEvent]:
+    """The events of a stream, for a history. `token_of`: of the publication of an event."""
+    known = {**catalogue, HEARTBEAT.name: HEARTBEAT}
+    stored = {each.sequence: each for each in blocks}
+    found = []
+    for event in columns_of(blocks, known, 0, sourced=True).events(known):  # type: ignore[arg-type]
+        there, major = stored[event.position.major >> INDEX_BITS], event.position.major
+        where = there.block.topic, event.type, there.block.source, token_of(event)
+        found.append(LoggedEvent(major, *where, event.row, event.time, event.sequence, there.time))
+    return found
 
 
 def types_of(block: Block) -> list[str]:

@@ -35,8 +35,7 @@ from fairlead.transport.log.names import subject as subject_of
 
 INDEX_BITS = 12
 EVENTS_MAX = 1 << INDEX_BITS
-"""Events of a block. A position has 42 bits (model/relations/identity.py), so a stream may have 2**30 blocks of up to 4096
-events."""
+"""Events of a block; room.py has how many blocks a stream may have."""
 NUMBER_MAX = 1 << 62
 BYTES_MAX = 512_000
 """Bytes of a block with more than one event: half of a server's default maximum, and a millisecond on a slow network."""
@@ -57,6 +56,10 @@ class Block:
     topic: str = MAIN
     types: tuple[str, ...] = ()
     """Of a mixed block: its types, in the order of their codes."""
+    hops: int = 0
+    """Of derived events: how often in a row events were derived of derived ones, these included."""
+    numbers: str = ""
+    """Of a source that numbers its events itself: which are stored with this block (order/stored_numbers.py)."""
 
     @property
     def is_mixed(self) -> bool:
@@ -86,17 +89,21 @@ class Block:
             raise damaged(self) from None
 
     @property
-    def id(self) -> str:
-        return f"{self.source}:{self.lane}:{self.number}"
+    def rejected(self) -> str:
+        """Why nobody reads it: the code of an error; empty for a block."""
+        return self.schema if self.type == REJECTED else ""
 
     def headers(self) -> dict[str, str]:
         marks = {"Fl-Marks": self.marks} if self.marks else {}
         types = {"Fl-Types": " ".join(self.types)} if self.types else {}
+        hops = {"Fl-Hops": str(self.hops)} if self.hops else {}
+        numbers = {"Fl-Numbers": self.numbers} if self.numbers else {}
         return (
             marks
             | types
+            | hops
+            | numbers
             | {
-                "Nats-Msg-Id": self.id,
                 "Fl-Topic": self.topic,
                 "Fl-Type": self.type,
                 "Fl-Source": self.source,
@@ -115,12 +122,20 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, pl
     try:
         given = headers or {}
         number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
-        writer, marks = given.get("Fl-Writer", ""), given.get("Fl-Marks", "")
-        if min(number, sequence) >= 0 and max(number, sequence) < NUMBER_MAX and 0 < count <= EVENTS_MAX and is_marks(marks):
+        writer, marks, hops = given.get("Fl-Writer", ""), given.get("Fl-Marks", ""), int(given.get("Fl-Hops", "0"))
+        if (
+            min(number, sequence, hops) >= 0
+            and max(number, sequence, hops) < NUMBER_MAX
+            and 0 < count <= EVENTS_MAX
+            and is_marks(marks)
+        ):
             names, types = (given["Fl-Type"], given["Fl-Source"]), tuple(given.get("Fl-Types", "").split())
             topic = given["Fl-Topic"]
             if bool(types) == (names[0] == MIXED) and subject == subject_of(topic, *names, letters_of(marks)):
-                return Block(*names, number, sequence, count, given["Fl-Schema"], payload, writer, marks, topic, types)
+                numbers = given.get("Fl-Numbers", "")
+                return Block(
+                    *names, number, sequence, count, given["Fl-Schema"], payload, writer, marks, topic, types, hops, numbers
+                )
     except (KeyError, ValueError):
         pass
     raise not_a_block(place)
@@ -130,8 +145,14 @@ def not_a_block(place: str) -> DataError:
     return DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
 
 
-REJECTED = Block("=rejected", "=rejected", 0, 0, 0, "", b"")
-"""In the place of a message that is not a block: no type has this name, so nobody reads events of it."""
+REJECTED = "=rejected"
+"""Instead of a type, in the place of a message that is not a block: no type has this name, so nobody reads events of it."""
+
+
+def rejected_block(code: str, subject: str) -> Block:
+    """In the place of a message that is not a block. `writer`: the subject, which says whose it is."""
+    words = subject.split(".")
+    return Block(REJECTED, words[4] if len(words) > 4 else "", 0, 0, 0, code, b"", subject)
 
 
 def schema_digest(event_type: EventType) -> str:

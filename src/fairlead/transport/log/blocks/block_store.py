@@ -1,48 +1,112 @@
 """Stores a block once, however often it has to be sent.
 
     1. append it after the last block of its source, of any type
-    2. no answer: send the same block again, later; the log rejects it if it has it
-    3. rejected: look what the log has: first the last block of the source, then the last one of the type. If the latter is our
-       block, it is stored; otherwise a block of another type is the last, or an attempt is still pending: again after the
-       former. An attempt that is stored between the two looks, or later, has a higher sequence: then (1) is rejected again
+    2. no answer: send the same block again, later; the log refuses it if it has it
+    3. refused: look what the log has: first the last message of the source, then the last block of the type. If there is one
+       that was not there before, it is ours, or that of another writer. Otherwise a block of another type is the last, or a
+       message that is no block, or an attempt is still pending: again after the former. An attempt that is stored between the
+       two looks, or later, has a higher sequence: then (1) is refused again
+    4. a block of a former process of the source, sent before it ended, is stored now: its sequences would be given twice
+    5. the log has less than it had: blocks that it had acknowledged are gone
+    6. before (2), if it would be the first of its source: the log does not refuse it if it had it, and all blocks of the source
+       were trimmed since. Then a head of it is noted (trims.py)
 
 Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
 from fairlead.errors import LogError, StateError
 from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.room import require_room
+from fairlead.transport.log.names import topic_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Unavailable
+from fairlead.transport.log.trims import first_kept
+
+TAKEN = ("S131", "N022")
+"""Codes of errors that say that the log is not as its publisher has left it."""
+DOUBT_SECONDS = 15.0
+"""How long the log may have less than it had: a leader that is cut off answers from the past."""
 
 
-async def stored_once(log: Log, block: Block, after: int, patience: float) -> Stored:
-    """The stored block, or the later one in its place if several writers may write the same blocks. Raises LogError when there
-    was no answer for `patience` seconds."""
-    trying = Patience(patience)
+async def stored_once(
+    log: Log, block: Block, after: int, patience: float, *, shared: bool = False, alone: bool = False
+) -> Stored:
+    """The stored block, or the later one in its place. `shared`: several writers write the same blocks, by their numbers.
+    `alone`: the sequences of all types continue one another, so no other writer may store in between. Raises LogError when
+    there was no answer for `patience` seconds."""
+    require_room(block.topic, after, left=1)
+    trying, known, doubts = Patience(patience), after, Patience(min(patience, DOUBT_SECONDS))
+    unanswered = False
     while True:
         try:
+            if unanswered and after == 0:  # 6
+                gone = await log.last_block_of(block.topic, block.source, block.type)
+                if gone is not None and gone.sequence == 0 and gone.block.number >= block.number:
+                    return Stored(0, gone.time, block)
             return Stored(await log.append(block, after), 0, block)  # 1
         except Conflict:
             why = "another attempt is under way"
             with suppress(Unavailable):
                 last = await log.last_of(block.topic, block.source)  # 3
-                found = await log.last_of(block.topic, block.source, block.type)
-                if found is not None and found.block.number >= block.number:
-                    return found
-                before, after = after, 0 if last is None else last.sequence
-                if after != before:
+                found = await log.last_block_of(block.topic, block.source, block.type)
+                if found is not None and (found.block.number >= block.number if shared else found.sequence > known):
+                    return found if shared or is_same(found.block, block) else await _ours_or_last(log, block, known, found)
+                now = 0 if last is None else last.sequence
+                if now > after and alone and (other := await _of_another(log, block, known)) is not None:
+                    return other  # 4
+                if now > after:
+                    after = now
                     continue
+                if now < known < await first_kept(log, topic_stream(block.topic)):  # its last block was trimmed
+                    after = known = now
+                    continue
+                if now < known and doubts.is_over:
+                    raise _lost(block, known) from None  # 5
         except Unavailable as error:  # 2
-            why = str(error)
+            why, unanswered = str(error), True
         if trying.is_over:
             raise LogError(
                 "N001", f"the server does not answer: {why}", "start it again: the events that were not stored are then sent"
             )
         await trying.pause()
+
+
+async def _of_another(log: Log, block: Block, known: int) -> Stored | None:
+    """The last block of the source, of any type, if another writer has stored it since."""
+    last = await log.last_block_of(block.topic, block.source)
+    return None if last is None or last.sequence <= known or last.block.writer == block.writer else last
+
+
+async def _ours_or_last(log: Log, block: Block, known: int, last: Stored) -> Stored:
+    """Our block, if it is stored before a later one of another writer; else that one."""
+    stream = await log.open_topics([block.topic])
+    async with aclosing(log.read(stream, known, Only((block.type,)))) as reading:  # type: ignore[type-var]
+        async for some in reading:
+            for each in some:
+                if is_same(each.block, block):
+                    return each
+                if each.sequence >= last.sequence:
+                    return last
+    return last
+
+
+def is_same(found: Block, block: Block) -> bool:
+    return (found.source, found.number, found.writer, found.payload) == (
+        block.source,
+        block.number,
+        block.writer,
+        block.payload,
+    )
+
+
+def _lost(block: Block, known: int) -> LogError:
+    problem = f"the log has lost blocks of source '{block.source}': it had acknowledged one at sequence {known:,}"
+    return LogError("N022", problem, "publish the events again that were lost; the next call continues after what the log has")
 
 
 class Tails:
@@ -58,7 +122,7 @@ class Tails:
         source = block.topic, block.source, block.type
         if source not in self._last:
             await self._log.open_topics([block.topic])
-            last = await self._log.last_of(*source)
+            last = await self._log.last_block_of(*source)
             self._last[source] = (-1, 0) if last is None else (last.block.number, last.sequence)
         number, after = self._last[source]
         if block.number <= number:
@@ -66,12 +130,12 @@ class Tails:
         if block.number > number + 1:
             problem = f"derived blocks of '{block.type}' are missing: the log has {number + 1}, and {block.number} is next"
             raise StateError("S135", problem, self._fix)
-        found = await stored_once(self._log, block, after, self._patience)
+        found = await stored_once(self._log, block, after, self._patience, shared=True)
         self._last[source] = found.block.number, found.sequence
 
 
 def require_ours(found: Stored, block: Block) -> None:
     """Raises StateError if another publisher uses the name."""
-    if (found.block.number, found.block.writer, found.block.payload) != (block.number, block.writer, block.payload):
+    if not is_same(found.block, block):
         problem = f"another publisher is storing '{block.type}' under the source name '{block.source}'"
         raise StateError("S131", problem, "give every concurrent publisher its own source name")

@@ -17,10 +17,19 @@ from nats.aio.client import Client
 from fairlead.errors import LogError
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.failures import refused, unreachable
+from fairlead.transport.log.jetstream.predecessor import certain
 
 CONNECT_SECONDS = 5
 VERSION_MIN = (2, 11)
 """The first version that compares an append with the last message under any of several subjects."""
+
+
+class CertainClient(Client):
+    """Headers as the server has read them (predecessor.py)."""
+
+    async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
+        told = await super()._process_headers(headers)
+        return told and certain(told, headers)
 
 
 async def connected(
@@ -31,7 +40,7 @@ async def connected(
     version_min: tuple[int, int] = VERSION_MIN,
 ) -> Client:
     """Raises LogError if no server answers, or the server denies access or is too old."""
-    client, first = Client(), list[Exception]()
+    client, first = CertainClient(), list[Exception]()
 
     async def noted(error: Exception) -> None:
         first.append(error)
@@ -49,6 +58,8 @@ async def connected(
     }
     if access.encrypted:
         options["tls"] = access.context()
+    if access.inbox is not None:
+        options["inbox_prefix"] = access.inbox.encode()
     options |= {name: value for name, value in access.credentials().items() if value is not None}
     try:
         async with asyncio.timeout(CONNECT_SECONDS):

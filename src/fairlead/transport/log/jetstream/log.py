@@ -3,9 +3,12 @@
 A topic's stream has subjects `fl.e.<topic>.<type>.<source>` followed by the letters of a block (block_filter.py), by which
 readers filter. A merged stream sources two others (names.py); the server does this by itself, without clients. A block is
 appended on condition that the last block of its source, of any type and with any letters, is the expected one. So a block that
-is sent again because an answer was lost is rejected, at any later time, and two publishers with the same name are detected.
+is sent again because an answer was lost is refused, at any later time, and two publishers with the same name are detected. What
+was stored without such a condition is no block (predecessor.py). Nobody can delete single blocks: the streams deny it. To trim
+a topic, its first blocks are purged; that needs a permission which publishers and subscribers do not.
 
-Takes: a URL and credentials. Gives: the protocol of a log. Never: drops stored blocks (appending fails when a stream is full).
+Takes: a URL and credentials. Gives: the protocol of a log. Never: drops stored blocks by itself (appending fails when a
+stream is full).
 """
 
 from __future__ import annotations
@@ -30,36 +33,54 @@ from nats.js.api import (
 )
 from nats.js.errors import APIError, NotFoundError
 
+from fairlead.errors import DataError, LogError
+from fairlead.model.events.values import microseconds
 from fairlead.transport.log import names
-from fairlead.transport.log.blocks.block import Block, block_of
+from fairlead.transport.log.blocks.block import Block, block_of, rejected_block
 from fairlead.transport.log.blocks.block_filter import MIXED, Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.jetstream.last_blocks import last_block
 from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
-from fairlead.transport.log.jetstream.reader import Parse, Readers, read
+from fairlead.transport.log.jetstream.merged_reader import copied_from, read_merged
+from fairlead.transport.log.jetstream.predecessor import MARK, condition, headers_of, topic_block_of, topic_block_with_id
+from fairlead.transport.log.jetstream.reader import Connection, Parse, Readers, read, taking
+from fairlead.transport.log.jetstream.reports import made_of, report_of
 from fairlead.transport.log.jetstream.tables import Tables
-from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream
+from fairlead.transport.log.protocol import MergeLag, Stored, Stream, StreamState
+from fairlead.transport.log.stream_health import problem_of
+from fairlead.transport.log.trims import TableReader, TrimRecord, trim_record
 
-DUPLICATES_SECONDS = 600.0
+DUPLICATES_SECONDS = 0.1
+"""The shortest time for which a server looks for repeated message ids, which blocks do not have."""
 ANSWER_SECONDS = 5.0
 NAME_IN_USE = 10058
+GONE = ("N010", "N022")
+"""The stream is not the one that was opened."""
 LIST = "$JS.API.STREAM.LIST"
 
 
 class JetStreamLog:
     """Made by `connect`."""
 
-    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int, parse: Parse = block_of) -> None:
+    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int, parse: Parse | None = None) -> None:
         self._parse = parse
         self._client, self._readers, self._refusals, self._replicas = client, readers, refusals, replicas
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
-        self._tables = Tables(self._js, replicas, refusals)
+        self._tables = Tables(client, self._js, replicas, refusals)
+        self._way = Connection(client, self._js, readers, refusals)
         self._opened: dict[str, Stream] = {}
+        self._with_ids: dict[str, bool] = {}
+        self._own_only: set[str] = set()
         self.bytes_max = client.max_payload - 2048
+        self.records: TableReader = self
+        """Where this log itself looks up what was trimmed."""
         self.get = self._tables.get
+        self.revision_of = self._tables.revision_of
         self.remove = self._tables.remove
         self.keys = self._tables.keys
+        self.now = self._tables.now
         self.put_object = self._tables.put_object
         self.get_object = self._tables.get_object
         self.remove_object = self._tables.remove_object
@@ -80,7 +101,9 @@ class JetStreamLog:
         return opened
 
     async def _topic(self, name: str) -> Stream:
-        return await self._open(names.topic_stream(name), subjects=[names.topic_subjects(name)], metadata={"topics": name})
+        return await self._open(
+            names.topic_stream(name), subjects=[names.topic_subjects(name)], metadata={"topics": name} | MARK
+        )
 
     async def _open(self, name: str, **more: Any) -> Stream:
         """Creates the stream on first use. Two clients that create it at the same time ask for the same stream, and both get
@@ -94,6 +117,7 @@ class JetStreamLog:
                 found = await self._made(name, more)
         if "sources" not in more:
             self._opened[name] = stream_of(found)
+            self._with_ids[name] = _has_ids(found)
         return stream_of(found)
 
     async def _made(self, name: str, more: dict[str, Any]) -> StreamInfo:
@@ -103,6 +127,7 @@ class JetStreamLog:
             num_replicas=self._replicas,
             discard=DiscardPolicy.NEW,
             allow_direct=True,
+            deny_delete=True,
             duplicate_window=DUPLICATES_SECONDS,
             **more,
         )
@@ -114,37 +139,85 @@ class JetStreamLog:
             raise
 
     async def append(self, block: Block, after: int) -> int:
-        """The server compares with the last block of the source under any type and letters. All clients name the subjects in
-        the same way: servers of a cluster detect concurrent attempts by that."""
-        headers = block.headers() | {
-            "Nats-Expected-Last-Subject-Sequence": str(after),
-            "Nats-Expected-Last-Subject-Sequence-Subject": names.source_subjects(block.topic, block.source),
-        }
+        """The server compares with the last message of the source under any type and letters."""
         with translated(self._refusals):
             subject = names.subject(block.topic, block.type, block.source, block.letters)
+            headers = block.headers() | condition(block, after)
             asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
             answer = await self._refusals.heeded(asked, subject)
-        if answer.duplicate:
-            raise Conflict(f"the log has a block {block.id}")  # the caller finds out whose it is
         return answer.seq
 
-    async def last_of(
-        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
-    ) -> Stored | None:
-        stream = names.topic_stream(topic) if merged is None else merged.name
+    async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
         with translated(self._refusals):
-            found = await self._last(stream, names.source_subjects(topic, source, type))
-        if found is None:
-            return None
-        return Stored(
-            found.seq or 0, 0, block_of(found.headers, found.data or b"", found.subject or "", f"{stream} {found.seq}")
-        )
+            return await self._last(names.topic_stream(topic), names.source_subjects(topic, source, type))
 
-    async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
+    async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        found = await self.last_of(topic, source, type)
+        if found is None or not found.block.rejected:
+            return found
+        await self._topic(topic)
+        stream, parse = await self.topic_of(names.topic_stream(topic))
+        with translated(self._refusals):
+            return await last_block(self._way, stream, names.source_subjects(topic, source, type), found.sequence, parse)
+
+    async def _last_message(self, stream: str, subjects: str) -> RawStreamMsg | None:
+        """From the leader: a replica may lag behind. A client that may read its own blocks only asks under their subject."""
+        asked, subject = self._js.get_last_msg(stream, subjects), f"$JS.API.STREAM.MSG.GET.{stream}"
         try:
-            return await self._js.get_last_msg(stream, subjects)  # from the leader: a replica may lag behind
+            if stream not in self._own_only:
+                try:
+                    return await self._refusals.heeded(asked, subject)
+                except LogError as error:
+                    if error.code != "N003":
+                        raise
+                    self._own_only.add(stream)
+            else:
+                asked.close()
+            direct = self._js.get_last_msg(stream, subjects, direct=True)
+            return await self._refusals.heeded(direct, f"$JS.API.DIRECT.GET.{stream}")
         except NotFoundError:
             return None
+
+    async def _last(self, stream: str, subjects: str) -> Stored | None:
+        found = await self._last_message(stream, subjects)
+        if found is None:
+            return None
+        parse = self._parse or (await self._parse_of(stream))
+        try:
+            block = parse(headers_of(found), found.data or b"", found.subject or "", f"{stream} {found.seq}")
+        except DataError as error:
+            block = rejected_block(error.code, found.subject or "")
+        return Stored(found.seq or 0, 0 if found.time is None else microseconds(found.time), block)
+
+    async def _parse_of(self, stream: str) -> Parse:
+        """How a message of a stream is read by itself; of a merged stream, without the rule of topics."""
+        if stream.startswith(names.MERGED):
+            return block_of
+        if stream not in self._with_ids:
+            self._with_ids[stream] = _has_ids(await self._js.stream_info(stream))
+        return topic_block_with_id if self._with_ids[stream] else topic_block_of
+
+    async def topic_of(self, name: str) -> tuple[Stream, Parse]:
+        """The stream of a topic, by its own name, and how its messages are read."""
+        found = await self._js.stream_info(name)
+        self._with_ids[name] = _has_ids(found)
+        return stream_of(found), self._parse or await self._parse_of(name)
+
+    async def copied(self, stream: Stream, topic: str) -> int:
+        with translated(self._refusals):
+            try:
+                origin = copied_from(headers_of(await self._js.get_last_msg(stream.name, names.topic_subjects(topic))))
+            except NotFoundError:
+                return 0
+            while origin[0] != names.topic_stream(topic):
+                origin = await self.origin_of(*origin)
+        return origin[1]
+
+    async def record_of(self, stream: str) -> TrimRecord:
+        return await trim_record(self.records, stream)
+
+    async def origin_of(self, stream: str, sequence: int) -> tuple[str, int]:
+        return copied_from(headers_of(await self._js.get_msg(stream, sequence)))
 
     async def sources(self, topic: str) -> list[str]:
         with translated(self._refusals):
@@ -158,12 +231,59 @@ class JetStreamLog:
         subjects = None if only is None else wanted_subjects(only)
         watching = asyncio.create_task(self._watched(stream))
         try:
-            whole = read(self._client, self._js, self._readers, self._refusals, stream, after, subjects, self._parse)
+            if stream.name.startswith(names.MERGED):
+                whole = read_merged(self._way, self, stream, after, subjects)
+            else:
+                with translated(self._refusals):
+                    parse = self._parse or await self._parse_of(stream.name)
+                whole = read(self._way, stream, after, taking(stream, parse), subjects)
             async with aclosing(whole) as reading:
                 async for some in reading:
                     yield some
+        except LogError as error:
+            if error.code in GONE:
+                self._opened.pop(stream.name, None)
+            raise
         finally:
             watching.cancel()
+
+    async def heads(self, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
+        if stream.name.startswith(names.MERGED):
+            whole = read_merged(self._way, self, stream, after, None, headers_only=True)
+        else:
+            with translated(self._refusals):
+                parse = self._parse or await self._parse_of(stream.name)
+            whole = read(self._way, stream, after, taking(stream, parse), headers_only=True)
+        async with aclosing(whole) as reading:
+            while after < last:
+                found = await anext(reading)
+                after = found[-1].sequence
+                yield [each for each in found if each.sequence <= last]
+
+    async def state(self, stream: Stream) -> StreamState:
+        with translated(self._refusals):
+            found = (await self._js.stream_info(stream.name)).state
+        return StreamState(max(1, found.first_seq), found.last_seq, found.bytes)
+
+    async def count(self, stream: Stream, after: int, topic: str) -> int:
+        """Uses a consumer that begins there: what it would be sent."""
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=after + 1,
+            filter_subject=names.topic_subjects(topic),
+            ack_policy=AckPolicy.NONE,
+            mem_storage=True,
+        )
+        with translated(self._refusals):
+            made = await self._js.add_consumer(stream.name, config)
+            await self._js.delete_consumer(stream.name, made.name)
+        return made.num_pending or 0
+
+    async def trim(self, stream: Stream, first: int) -> None:
+        """A purge up to a sequence, which is exact whatever is appended meanwhile; limits of the stream are not."""
+        subject = f"$JS.API.STREAM.PURGE.{stream.name}"
+        with translated(self._refusals):
+            await self._refusals.heeded(self._js.purge_stream(stream.name, seq=first), subject)
 
     async def _watched(self, stream: Stream) -> None:
         if self._replicas > 1 and stream.name.startswith(names.MERGED):
@@ -174,7 +294,15 @@ class JetStreamLog:
             if only is None:
                 return (await self._js.stream_info(stream.name)).state.last_seq
             found = [await self._last(stream.name, each) for each in wanted_subjects(only)]
-        return max((each.seq or 0 for each in found if each is not None), default=0)
+        return max((each.sequence for each in found if each is not None), default=0)
+
+    async def check(self, stream: Stream, sequence: int, time: int) -> None:
+        with translated(self._refusals):
+            report, _ = await report_of(self._client, self._js, stream, sequence, time)
+        problem = problem_of(stream, sequence, time, report)
+        if problem is not None:
+            self._opened.pop(stream.name, None)
+            raise problem
 
     async def before(self, stream: Stream, time: int) -> int:
         """Uses a consumer that begins at that time: the sequence of its first block, less one."""
@@ -210,7 +338,12 @@ class JetStreamLog:
 
 
 def stream_of(info: StreamInfo) -> Stream:
-    return Stream(info.config.name or "", "" if info.created is None else info.created.isoformat())
+    return Stream(info.config.name or "", made_of(info))
+
+
+def _has_ids(info: StreamInfo) -> bool:
+    """Whether blocks of the stream may have message ids: it was created by an earlier release."""
+    return not MARK.items() <= (info.config.metadata or {}).items()
 
 
 def wanted_subjects(only: Only) -> list[str]:
@@ -221,7 +354,7 @@ def wanted_subjects(only: Only) -> list[str]:
     return found
 
 
-async def connect(url: str, access: Credentials, replicas: int, parse: Parse = block_of) -> JetStreamLog:
+async def connect(url: str, access: Credentials, replicas: int, parse: Parse | None = None) -> JetStreamLog:
     """Raises LogError if no server answers, or the server denies access."""
     refusals, readers = Refusals(), Readers()
     client = await connected(url, access, refusals.note, readers.reconnected)

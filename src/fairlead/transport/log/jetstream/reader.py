@@ -7,8 +7,14 @@ server (a restart, a new leader, a missing message) a new consumer begins after 
        for less
     2. the server sends blocks, and a heartbeat every few seconds
     3. anything out of order, an ended request or silence: begin again, after the last block
+    4. sequences that are missing are those of other subjects, or of blocks that were trimmed before they were sent. A reader
+       that waits for new blocks is sent each at once; one that has not caught up compares with the first block that is left
 
-A message that is not a block, or not one of its subject, is given as `REJECTED`, to every reader alike.
+Before a consumer is made, the stream must be the one that was read, with all its blocks (stream_health.py): a stream that was
+deleted and created again would be read on from a sequence that means another block there. A server of a cluster may answer from
+the past for a while, so there the problem must last.
+
+A message that is not a block by the rules (block.py, predecessor.py) is given as a rejected block, to every reader alike.
 
 Takes: a connection, a stream and a sequence. Gives: lists of stored blocks. Never: skips, repeats or reorders.
 """
@@ -20,17 +26,21 @@ import json
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
-from fairlead.transport.log.blocks.block import REJECTED, Block, block_of
+from fairlead.transport.log.blocks.block import Block, rejected_block
 from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.jetstream.reports import report_of
 from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Stored, Stream, Unavailable
+from fairlead.transport.log.protocol import Stored, Stream, Trimmed, Unavailable
+from fairlead.transport.log.stream_health import problem_of
 
 LOGGER = logging.getLogger("fairlead")
 ASK = 512
@@ -41,12 +51,44 @@ LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.25
 GIVE_UP_SECONDS = 60.0
+DOUBT_SECONDS = 15.0
+"""How long a cluster may report fewer blocks than were read: a leader that is cut off resigns after some seconds."""
 ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
 """The server's status of a completed request; with any other, the consumer is gone or has moved."""
 
 
 Parse = Callable[[Mapping[str, str] | None, bytes, str, str], Block]
 """The block of a message, by its headers, its bytes, its subject and its place."""
+Item = TypeVar("Item")
+Take = Callable[[Msg, int, int], Item]
+"""What is read of a message, with its sequence and the time at which it was stored (microseconds)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Connection:
+    """What readers of one connection share."""
+
+    client: Client
+    js: JetStreamContext
+    readers: Readers
+    refusals: Refusals
+
+
+def taking(stream: Stream, parse: Parse) -> Take[Stored]:
+    """Reads blocks; those that are rejected are given as such."""
+
+    def take(message: Msg, sequence: int, time: int) -> Stored:
+        return Stored(sequence, time, parsed(parse, message, f"{stream.name} {sequence}"))
+
+    return take
+
+
+def parsed(parse: Parse, message: Msg, place: str) -> Block:
+    try:
+        return parse(message.headers, message.data, message.subject, place)
+    except DataError as error:
+        LOGGER.warning("%s: skipped by every reader", error)
+        return rejected_block(error.code, message.subject)
 
 
 class Again(Exception):
@@ -57,7 +99,7 @@ class Readers:
     """All readers of one connection."""
 
     def __init__(self) -> None:
-        self.active: set[StreamConsumer] = set()
+        self.active: set[StreamConsumer[Any]] = set()
 
     @property
     def bytes_each(self) -> int:
@@ -69,23 +111,24 @@ class Readers:
             each.begin_again()
 
 
-class StreamConsumer:
-    """One consumer and the blocks received from it."""
+class StreamConsumer(Generic[Item]):
+    """One consumer and the blocks received from it. `after`, `time`: of the last one."""
 
     def __init__(
         self,
-        client: Client,
-        js: JetStreamContext,
-        readers: Readers,
+        way: Connection,
         stream: Stream,
         after: int,
-        subjects: list[str] | None = None,
-        parse: Parse = block_of,
+        time: int | None,
+        subjects: list[str] | None,
+        take: Take[Item],
+        headers_only: bool,
     ) -> None:
-        self._parse = parse
-        self._client, self._js, self._readers, self._stream, self._subjects = client, js, readers, stream, subjects
+        self._take_one, self._headers_only = take, headers_only
+        self._client, self._js, self._readers, self._refusals = way.client, way.js, way.readers, way.refusals
+        self._stream, self._subjects = stream, subjects
         self._lost = False
-        self._after, self._delivered = after, 0
+        self.after, self.time, self._delivered, self._pending = after, time, 0, 0
         self._came: deque[Msg] = deque()
         self._event = asyncio.Event()
         self._to_come = 0
@@ -96,19 +139,27 @@ class StreamConsumer:
         self._lost = True
         self._event.set()
 
-    async def open(self, refusals: Refusals) -> None:
+    async def problem(self) -> tuple[LogError | None, bool]:
+        """Why the stream is not the one that was read, and whether the answer may be from the past."""
+        report, clustered = await report_of(self._client, self._js, self._stream, self.after, self.time)
+        if report.made == self._stream.made and report.first > self.after + 1:
+            raise Trimmed(self._stream, self.after, report.first)
+        return problem_of(self._stream, self.after, self.time, report), clustered
+
+    async def open(self) -> None:
         self._readers.active.add(self)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=self._after + 1,
+            opt_start_seq=self.after + 1,
             ack_policy=AckPolicy.NONE,
             inactive_threshold=30.0,
             mem_storage=True,
             num_replicas=1,
             filter_subjects=self._subjects,
+            headers_only=self._headers_only or None,
         )
         asked = self._js.add_consumer(self._stream.name, config)
-        made = await refusals.heeded(asked, f"$JS.API.CONSUMER.CREATE.{self._stream.name}")
+        made = await self._refusals.heeded(asked, f"$JS.API.CONSUMER.CREATE.{self._stream.name}")
         self._name = made.name
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{made.name}"
         self._inbox = self._client.new_inbox()
@@ -137,7 +188,7 @@ class StreamConsumer:
             await self._client.publish(self._next, json.dumps(wanted).encode(), reply=self._inbox)
             self._to_come += ASK
 
-    async def blocks(self) -> list[Stored]:
+    async def blocks(self) -> list[Item]:
         """The received blocks, at least one. Raises Again."""
         while True:
             await self._ask()
@@ -150,7 +201,7 @@ class StreamConsumer:
                     raise Again("silence") from None
             if self._lost:
                 raise Again("a new connection")  # 3
-            found = []
+            found, before, lagged = [], self.after, self._pending > 0
             while self._came:
                 message = self._came.popleft()
                 if message.reply.startswith("$JS.ACK."):
@@ -158,22 +209,25 @@ class StreamConsumer:
                 else:
                     self._status(message)
             if found:
+                if (lagged or self._pending) and self.after - before > len(found):
+                    await self._require_untrimmed(before)  # 4
                 return found
 
-    def _stored(self, message: Msg) -> Stored:
+    async def _require_untrimmed(self, after: int) -> None:
+        first = (await self._js.stream_info(self._stream.name)).state.first_seq
+        if first > after + 1:
+            raise Trimmed(self._stream, after, first)
+
+    def _stored(self, message: Msg) -> Item:
         words = message.reply.split(".")
         place = -5 if len(words) in (9, 11) else -6  # the newer form has one more word at its end
-        sequence, number, nanoseconds = (int(each) for each in words[place + 1 : place + 4])
-        if number != self._delivered + 1 or sequence <= self._after:
+        sequence, number, nanoseconds, pending = (int(each) for each in words[place + 1 : place + 5 or None])
+        if number != self._delivered + 1 or sequence <= self.after:
             raise Again("a block did not come")  # 3
-        self._delivered, self._after = number, sequence
+        found = self._take_one(message, sequence, nanoseconds // 1000)
+        self._delivered, self.after, self.time, self._pending = number, sequence, nanoseconds // 1000, pending
         self._to_come -= 1
-        try:
-            block = self._parse(message.headers, message.data, message.subject, f"{self._stream.name} {sequence}")
-        except DataError as error:
-            LOGGER.warning("%s: skipped by every reader", error)
-            block = REJECTED
-        return Stored(sequence, nanoseconds // 1000, block)
+        return found
 
     def _status(self, message: Msg) -> None:
         """A heartbeat, or the end of a request; what was not sent has to be requested again."""
@@ -187,31 +241,35 @@ class StreamConsumer:
 
 
 async def read(
-    client: Client,
-    js: JetStreamContext,
-    readers: Readers,
-    refusals: Refusals,
+    way: Connection,
     stream: Stream,
     after: int,
+    take: Take[Item],
     subjects: list[str] | None = None,
-    parse: Parse = block_of,
-) -> AsyncGenerator[Sequence[Stored], None]:
+    *,
+    headers_only: bool = False,
+) -> AsyncGenerator[Sequence[Item], None]:
     """With `subjects`, only the blocks under these."""
-    patience = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS)
+    patience, doubts, time = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS), Patience(DOUBT_SECONDS, AGAIN_SECONDS), None
     while True:
-        reading = StreamConsumer(client, js, readers, stream, after, subjects, parse)
+        reading = StreamConsumer(way, stream, after, time, subjects, take, headers_only)
         try:
-            with translated(refusals):
-                await reading.open(refusals)
-                while True:
-                    found = await reading.blocks()
-                    after = found[-1].sequence
-                    patience.renew()
-                    yield found
+            with translated(way.refusals):
+                problem, clustered = await reading.problem()
+                if problem is None:
+                    await reading.open()
+                    while True:
+                        found = await reading.blocks()
+                        after, time = reading.after, reading.time
+                        patience.renew()
+                        doubts.renew()
+                        yield found
+                elif not clustered or doubts.is_over:
+                    raise problem
         except Again:
             patience.extend(GIVE_UP_SECONDS / 2)
         except Unavailable as error:
-            if client.is_closed or patience.is_over:
+            if way.client.is_closed or patience.is_over:
                 raise LogError("N001", f"the server does not answer: {error}", "start it, then subscribe again") from None
         finally:
             await reading.close()

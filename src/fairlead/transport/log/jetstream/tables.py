@@ -5,37 +5,69 @@ Takes: small values under a key, large ones under a name. Gives: the stored valu
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
+
+from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.api import KeyValueConfig, ObjectStoreConfig, StorageType
+from nats.js.api import DiscardPolicy, ObjectStoreConfig, RawStreamMsg, StorageType, StreamConfig
 from nats.js.errors import (
+    APIError,
     BucketNotFoundError,
-    KeyDeletedError,
     KeyNotFoundError,
     NotFoundError,
-    ObjectDeletedError,
     ObjectNotFoundError,
 )
 from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
+from fairlead.model.events.values import microseconds
 from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.jetstream.objects import read_object
+from fairlead.transport.log.jetstream.predecessor import compared_with, headers_of
+from fairlead.transport.log.names import LEASES, LEASES_KEPT_SECONDS
 from fairlead.transport.log.protocol import TableEntry, Unavailable
+
+ANSWER_SECONDS = 5.0
+DUPLICATES_SECONDS = 120.0
+NAME_IN_USE = 10058
+OPERATION, REMOVALS = "KV-Operation", ("DEL", "PURGE")
 
 
 class Tables:
-    def __init__(self, js: JetStreamContext, replicas: int, refusals: Refusals) -> None:
-        self._js, self._replicas, self._refusals = js, replicas, refusals
+    def __init__(self, client: Client, js: JetStreamContext, replicas: int, refusals: Refusals) -> None:
+        self._client, self._js, self._replicas, self._refusals = client, js, replicas, refusals
         self._tables: dict[str, KeyValue] = {}
         self._stores: dict[str, ObjectStore] = {}
 
     async def _table(self, name: str) -> KeyValue:
         if name not in self._tables:
+            subject = f"$JS.API.STREAM.INFO.KV_{name}"
             try:
-                self._tables[name] = await self._js.key_value(name)
+                self._tables[name] = await self._refusals.heeded(self._js.key_value(name), subject)
             except (BucketNotFoundError, NotFoundError):
-                config = KeyValueConfig(name, history=1, storage=StorageType.FILE, replicas=self._replicas, direct=False)
-                self._tables[name] = await self._js.create_key_value(config)
+                self._tables[name] = await self._made(name)
         return self._tables[name]
+
+    async def _made(self, name: str) -> KeyValue:
+        """Without the rollups that tables have by default: by one of them, a client that may write one key removes all."""
+        config = StreamConfig(
+            name=f"KV_{name}",
+            subjects=[f"$KV.{name}.>"],
+            max_msgs_per_subject=1,
+            storage=StorageType.FILE,
+            num_replicas=self._replicas,
+            discard=DiscardPolicy.NEW,
+            allow_rollup_hdrs=False,
+            duplicate_window=DUPLICATES_SECONDS,
+            max_age=LEASES_KEPT_SECONDS if name == LEASES else None,
+        )
+        try:
+            await self._js.add_stream(config)
+        except APIError as error:
+            if error.err_code != NAME_IN_USE:  # two clients that create it at the same time
+                raise
+        return await self._js.key_value(name)
 
     async def _store(self, name: str) -> ObjectStore:
         if name not in self._stores:
@@ -47,12 +79,25 @@ class Tables:
         return self._stores[name]
 
     async def get(self, table: str, key: str) -> TableEntry | None:
+        found = await self._last(table, key)
+        if found is None or headers_of(found).get(OPERATION) in REMOVALS:
+            return None
+        time = 0 if found.time is None else microseconds(found.time)
+        return TableEntry(found.data or b"", found.seq or 0, time, compared_with(found))
+
+    async def revision_of(self, table: str, key: str) -> int:
+        found = await self._last(table, key)
+        return 0 if found is None else found.seq or 0
+
+    async def _last(self, table: str, key: str) -> RawStreamMsg | None:
+        """The last message of a key, from the leader: a replica may lag behind."""
         with translated(self._refusals):
+            await self._table(table)
             try:
-                found = await (await self._table(table)).get(key)
-            except (KeyNotFoundError, KeyDeletedError):
+                asked = self._js.get_last_msg(f"KV_{table}", f"$KV.{table}.{key}")
+                return await self._refusals.heeded(asked, f"$JS.API.STREAM.MSG.GET.KV_{table}")
+            except NotFoundError:
                 return None
-            return TableEntry(found.value or b"", found.revision or 0)
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None) -> int:
         with translated(self._refusals):
@@ -68,7 +113,17 @@ class Tables:
 
     async def remove(self, table: str, key: str) -> None:
         with translated(self._refusals):
-            await (await self._table(table)).purge(key)
+            await (await self._table(table)).delete(key)
+
+    async def now(self, table: str) -> int:
+        with translated(self._refusals):
+            await self._table(table)
+            subject = f"$JS.API.STREAM.INFO.KV_{table}"
+            asked = self._client.request(subject, timeout=ANSWER_SECONDS)
+            answer = json.loads((await self._refusals.heeded(asked, subject)).data)
+        if "ts" not in answer:
+            raise Unavailable(str(answer.get("error", {}).get("description", "the server does not tell its time")))
+        return microseconds(datetime.fromisoformat(answer["ts"]))
 
     async def keys(self, table: str) -> list[str]:
         with translated(self._refusals):
@@ -83,10 +138,7 @@ class Tables:
 
     async def get_object(self, store: str, name: str) -> bytes | None:
         with translated(self._refusals):
-            try:
-                return (await (await self._store(store)).get(name)).data
-            except (ObjectNotFoundError, ObjectDeletedError, NotFoundError):
-                return None
+            return await read_object(self._js, await self._store(store), store, name)
 
     async def remove_object(self, store: str, name: str) -> None:
         with translated(self._refusals):

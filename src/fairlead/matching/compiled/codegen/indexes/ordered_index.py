@@ -25,7 +25,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     ROWS,
     TREES,
 )
-from fairlead.matching.compiled.codegen.node_layout import Fields
+from fairlead.matching.compiled.codegen.node_layout import Fields, NodeField
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
@@ -233,6 +233,20 @@ def sought(sign: str, node: Formula, x: Formula, root: Formula) -> FunctionCall:
     return call(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
+def _walk(code: Code, found: Formula, NEXT: NodeField, most: int) -> None:
+    """From `node` along the queue, returns the first that is `found`; continues after `most` nodes if there is a tree."""
+    node, root, steps = variables("node root steps")
+    with code.loop(node != NONE):
+        with code.when(found):
+            code.give(node)
+        code.increase(steps)
+        with code.when(all_of(steps == most, root != NONE)):
+            code.leave()
+        code.assign(node, NEXT[node])
+    with code.when(node == NONE):
+        code.give(node)
+
+
 def seek(fields: Fields, sign: str, recent: bool) -> KernelFunction:
     return _seek(fields, sign, recent, STEPS)
 
@@ -247,15 +261,8 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> KernelFunction:
     code = Code()
     code.assign(steps, 0)
     code.assign(high, x >> 32)
-    with code.loop(node != NONE):
-        with code.when(all_of(HIGH[node] <= high, any_of(HIGH[node] < high, NumberComparison(KEY[node], sign, x)))):
-            code.give(node)
-        code.increase(steps)
-        with code.when(all_of(steps == most, root != NONE)):
-            code.leave()
-        code.assign(node, NEXT[node])
-    with code.when(node == NONE):
-        code.give(node)
+    found = all_of(HIGH[node] <= high, any_of(HIGH[node] < high, NumberComparison(KEY[node], sign, x)))
+    _walk(code, found, NEXT, most)
     with code.loop():
         code.assign(next_node, RIGHT[node])
         with code.when(all_of(next_node != NONE, NumberComparison(AGG[next_node], sign, x))):
@@ -294,15 +301,7 @@ def _past(fields: Fields, name: str, back: bool, most: int) -> KernelFunction:
     node, word, root, best, steps = variables("node word root best steps")
     code = Code()
     code.assign(steps, 0)
-    with code.loop(node != NONE):
-        with code.when(NumberComparison(REF[node], sign, word)):
-            code.give(node)
-        code.increase(steps)
-        with code.when(all_of(steps == most, root != NONE)):
-            code.leave()
-        code.assign(node, NEXT[node])
-    with code.when(node == NONE):
-        code.give(node)
+    _walk(code, NumberComparison(REF[node], sign, word), NEXT, most)
     code.assign(node, root)
     code.assign(best, NONE)
     with code.loop(node != NONE):

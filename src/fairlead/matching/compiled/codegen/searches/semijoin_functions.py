@@ -224,11 +224,7 @@ def _tested(form: SemijoinForm) -> KernelFunction:
                     with code.when(call("holds", PLANS[row, GROUP], key, *form.state)):
                         code.assign(good, TRUE)
                         code.leave()
-        with code.when(good):
-            code.increase(left)
-        with code.otherwise():
-            code.assign(SCRATCH[marks_of(slot) + x], mark)
-            code.assign(lost_of(slot), 1)
+        _keep_or_mark(code)
     code.give(left)
     return code.function("tested", row, mark, key, *form.state, rare=True)
 
@@ -272,13 +268,18 @@ def _compared(form: SemijoinForm) -> KernelFunction:
         code.assign(good, several)
         with code.when(all_of(seen, negated(several))):
             _decide(code, form)
-        with code.when(good):
-            code.increase(left)
-        with code.otherwise():
-            code.assign(SCRATCH[marks_of(slot) + x], mark)
-            code.assign(lost_of(slot), 1)
+        _keep_or_mark(code)
     code.give(left)
     return code.function("compared", row, mark, top, *form.state, rare=True)
+
+
+def _keep_or_mark(code: Code) -> None:
+    """Candidate x of the slot is counted if it is good, and gets the mark of the stage if not."""
+    with code.when(good):
+        code.increase(left)
+    with code.otherwise():
+        code.assign(SCRATCH[marks_of(slot) + x], mark)
+        code.assign(lost_of(slot), 1)
 
 
 def _take_in(code: Code, form: SemijoinForm) -> None:

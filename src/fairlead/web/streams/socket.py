@@ -23,11 +23,12 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from fairlead.errors import FairleadError, UsageError
 from fairlead.transport.files.documents import json_value
-from fairlead.web.asked import ListenerQuery
+from fairlead.web.access.scopes import check_name
 from fairlead.web.faults import told
-from fairlead.web.feed import Writing
-from fairlead.web.gateway import GATEWAY, Gateway
-from fairlead.web.sessions import Session
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway
+from fairlead.web.streams.asked import ListenerQuery
+from fairlead.web.streams.feed import Writing
+from fairlead.web.streams.sessions import Session
 
 MESSAGE_BYTES_MAX = 64_000
 BEAT_SECONDS, CLOSE_SECONDS = 20.0, 3.0
@@ -35,12 +36,14 @@ BEAT_SECONDS, CLOSE_SECONDS = 20.0, 3.0
 
 async def socket(request: web.Request) -> web.StreamResponse:
     gateway, asked = request.app[GATEWAY], ListenerQuery.of(request)
+    check_name(request[CALLER], asked.name)
     ws = web.WebSocketResponse(timeout=CLOSE_SECONDS, heartbeat=BEAT_SECONDS, max_msg_size=MESSAGE_BYTES_MAX)
     if not ws.can_prepare(request).ok:
         raise UsageError("A274", "expected a WebSocket handshake", "connect with a WebSocket client")
     code = WSCloseCode.GOING_AWAY
     async with AsyncExitStack() as held:
-        session = await gateway.sessions.open(held, asked.name, "websocket", asked.rules, asked.start, asked.after, asked.early)
+        rules = await gateway.known_rules(request[CALLER], asked.name, asked.rules)
+        session = await gateway.sessions.open(held, asked.name, "websocket", rules, asked.after, asked.early)
         await ws.prepare(request)
         try:
             await gateway.sessions.run(session, _talk(gateway, ws, session, asked))

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.runtime.live.subscriber.group_start import Early, Start
+from fairlead.runtime.live.subscriber.request import Early, Start
 
 WINDOW, WINDOW_MAX = 1000, 20_000
 FORMATS = ("json", "cloudevents")
@@ -25,7 +25,6 @@ class ListenerQuery:
 
     name: str
     rules: str | None
-    start: Start
     after: str | None
     cloudevents: bool
     window: int
@@ -40,7 +39,6 @@ class ListenerQuery:
         return cls(
             request.match_info["name"],
             query.get("rules"),
-            start_of(query.get("start", "new")),
             request.headers.get("Last-Event-ID") or query.get("after"),
             kind == "cloudevents",
             _window(query.get("window")),

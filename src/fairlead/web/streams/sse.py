@@ -26,11 +26,11 @@ from itertools import count
 from aiohttp import web
 
 from fairlead.errors import FairleadError
-from fairlead.web.asked import ListenerQuery
 from fairlead.web.faults import told
-from fairlead.web.feed import Writing
-from fairlead.web.gateway import GATEWAY, Gateway
-from fairlead.web.sessions import Session
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway
+from fairlead.web.streams.asked import ListenerQuery
+from fairlead.web.streams.feed import Writing
+from fairlead.web.streams.sessions import Session
 
 RETRY_MILLISECONDS = 500
 LOOK_SECONDS, TURNS = 0.25, 40
@@ -42,7 +42,8 @@ async def events(request: web.Request) -> web.StreamResponse:
     gateway, asked = request.app[GATEWAY], ListenerQuery.of(request)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     async with AsyncExitStack() as held:
-        session = await gateway.sessions.open(held, asked.name, "sse", asked.rules, asked.start, asked.after, asked.early)
+        rules = await gateway.known_rules(request[CALLER], asked.name, asked.rules)
+        session = await gateway.sessions.open(held, asked.name, "sse", rules, asked.after, asked.early)
         await response.prepare(request)
         await response.write(f"retry: {RETRY_MILLISECONDS}\n\n".encode())
         beating = asyncio.create_task(_beat(request, response, session))

@@ -13,14 +13,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import UsageError
+from fairlead.errors import LogError, UsageError
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscriber.group_start import Early, Start
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
+from fairlead.runtime.live.subscriber.request import Early
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.log.tasks import ended
-from fairlead.web.feed import Feed
 from fairlead.web.metrics import GatewayMetrics
+from fairlead.web.streams.feed import Feed
 
 
 @dataclass(eq=False)
@@ -32,8 +32,8 @@ class Session:
 
 
 class Sessions:
-    def __init__(self, client: Client, metrics: GatewayMetrics) -> None:
-        self._client, self._metrics = client, metrics
+    def __init__(self, client: Client, metrics: GatewayMetrics, streams_max: int) -> None:
+        self._client, self._metrics, self._streams_max = client, metrics, streams_max
         self._open: dict[str, Session] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -53,8 +53,7 @@ class Sessions:
         held: AsyncExitStack,
         name: str,
         kind: str,
-        rules: str | None,
-        start: Start,
+        rules: str,
         after: str | None,
         early: Early = False,
     ) -> Session:
@@ -62,13 +61,13 @@ class Sessions:
         FairleadError."""
         async with self.turn(name):
             await self.end(name)
-            if rules is None:
-                rules = await self.rules(name)
+            if len(self._open) >= self._streams_max:
+                raise LogError(
+                    "N041", f"{self._streams_max:,} streams are open here", "use another gateway, or try again later"
+                )
             held.callback(self._ended, name, kind)  # when the subscription is left
             self._metrics.add("streams_open", 1, kind=kind)
-            sub = await held.enter_async_context(
-                self._client.subscribe(rules, name=name, start=start, verdicts=True, early=early)
-            )
+            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, verdicts=True, early=early))
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 

@@ -1,0 +1,143 @@
+"""Clauses of a subscription as they are written, after its pattern.
+
+Gives: `Clause` and `NotingNode`, what all of them have; the nodes of those that have no module in `language/clauses/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from fairlead.language.parsing.fault import Span
+from fairlead.language.parsing.syntax.expressions import Expression, Reference
+from fairlead.language.parsing.syntax.words import Duration, Word, node
+
+if TYPE_CHECKING:
+    from fairlead.language.checking.typing.scope import AliasMember
+    from fairlead.model.clauses.clause import NotingClause
+    from fairlead.model.plans.expression import Predicate
+
+
+class Clause:
+    """A clause of a subscription, after its pattern."""
+
+    __slots__ = ()
+    word: ClassVar[str]
+    several: ClassVar[bool] = False
+    """A subscription may have more than one."""
+
+    span: Span
+
+    @property
+    def reads(self) -> tuple[Word, ...]:
+        """The types that it names, beside those of the pattern, whose events it reads."""
+        return ()
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return ()
+
+
+@node
+class Where(Clause):
+    word: ClassVar[str] = "WHERE"
+
+    condition: Expression
+    span: Span
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.condition,)
+
+
+@node
+class KeyPart:
+    """`symbol` or `r.symbol`"""
+
+    alias: Word | None
+    attribute: Word
+
+
+@node
+class Key:
+    parts: tuple[KeyPart, ...]
+    span: Span
+
+
+@node
+class Per(Clause):
+    word: ClassVar[str] = "PER"
+
+    keys: tuple[Key, ...]
+    span: Span
+
+
+@node
+class Within(Clause):
+    word: ClassVar[str] = "WITHIN"
+
+    duration: Duration
+    span: Span
+
+
+@node
+class MatchingClause(Clause):
+    word: ClassVar[str] = "MATCHING"
+
+    words: str
+    span: Span
+
+
+@node
+class DisposalClause(Clause):
+    word: ClassVar[str] = "DISPOSAL"
+
+    words: str
+    span: Span
+
+
+@node
+class Assignment:
+    name: Word
+    value: Expression
+
+
+@node
+class Emit(Clause):
+    word: ClassVar[str] = "EMIT"
+
+    type: Word
+    assignments: tuple[Assignment, ...]
+    time: Word | None
+    span: Span
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(each.value for each in self.assignments)
+
+
+class NotingNode(Clause):
+    """A clause about events that are no members: `type alias`, in relation to members, its anchors. It can be repeated, and
+    a WHERE right after it is about these events."""
+
+    __slots__ = ()
+    several: ClassVar[bool] = True
+
+    type: Word
+    alias: Word
+    anchors: tuple[Reference, ...]
+    where: Where | None
+
+    @property
+    def reads(self) -> tuple[Word, ...]:
+        return (self.type,)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.where.condition,) if self.where else ()
+
+    def planned(
+        self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
+    ) -> NotingClause:
+        """The clause, checked: `member` are its events, `slots` those of its anchors, `predicates` its WHERE."""
+        raise NotImplementedError

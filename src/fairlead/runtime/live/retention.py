@@ -1,0 +1,254 @@
+"""Retention: how much of a log is kept, and trimming it.
+
+A topic is trimmed by its policy (`TOPIC … KEEP 30 DAYS, 200 GB`), which the log has in a table, or as far as all durable
+subscribers have read it. Policies win over subscribers: one that has not read what is trimmed gets an error when it resumes
+(S144).
+The age of an event is the time since it was stored, up to the newest event of any topic: no clock of a client counts, and a
+log without new events is not trimmed.
+
+    1. find the first block to keep, of those that all merged streams in use have copied
+    2. note the heads of the last blocks before it, by source (transport/log/trims.py)
+    3. trim the merged streams up to the first block that its topic keeps; of later ones that a topic is about to lose, note
+       whether they are blocks: their readers look that up in the topics. Merged streams that nobody uses are removed
+    4. trim the topics. If this is interrupted, the next call does it again from (1)
+
+Takes: a log. Gives: for each topic what is trimmed, and which subscribers have not read it. Never: trims a block whose head is
+not noted, or from a merged stream what its topic keeps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from fairlead.dataclass import dataclass
+from fairlead.language.checking.topics import KeepPolicy
+from fairlead.model.events.types import HEARTBEAT
+from fairlead.runtime.live.core.lineage import head_of
+from fairlead.runtime.live.core.stream_groups import Origin, places_from_json
+from fairlead.runtime.live.merged_streams import caught_up, sweep, topics_merged
+from fairlead.runtime.live.subscriber.leading_lineage import TABLE as ORIGINS
+from fairlead.runtime.live.subscriber.leading_lineage import base_key, leading_origin
+from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.subscriber.record import groups_of_name
+from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapshot_lists, state_of
+from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
+from fairlead.transport.log.names import token, topic_stream
+from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
+from fairlead.transport.log.trims import Heads, TrimmedHead, TrimRecord, add_heads, note_record, note_trimmed, trimmed_heads
+
+TABLE = "FL_TOPICS"
+
+
+@dataclass(frozen=True)
+class TopicRetention:
+    """What is, or would be, trimmed of a topic. `keep`: its policy in words; empty if it has none. `first`, `last`, `bytes`: of
+    its stream now. `trimmed`: how many blocks go, or have gone. `why`: the limit that decides it. `behind`: durable subscribers
+    that have not read all of them."""
+
+    topic: str
+    keep: str
+    first: int
+    last: int
+    bytes: int
+    trimmed: int
+    why: str
+    behind: tuple[str, ...]
+
+    @property
+    def blocks(self) -> int:
+        return self.last - self.first + 1
+
+
+async def put_keep(log: Log, topic: str, keep: KeepPolicy) -> None:
+    """Store how much of a topic is kept."""
+    if keep == KeepPolicy():
+        await log.remove(TABLE, token(topic))
+        return
+    told = {"topic": topic, "age_us": keep.age_us, "bytes": keep.bytes}
+    await log.put(TABLE, token(topic), json.dumps(told).encode())
+
+
+async def keep_of(log: Log, topic: str) -> KeepPolicy | None:
+    entry = await log.get(TABLE, token(topic))
+    if entry is None:
+        return None
+    told = entry_value(entry.value, {"age_us": (int, NOTHING), "bytes": (int, NOTHING)}, TABLE, token(topic))
+    return KeepPolicy(told["age_us"], told["bytes"])
+
+
+async def retain(log: Log, topics: Iterable[str], *, apply: bool, read: bool) -> tuple[TopicRetention, ...]:
+    """What the policies of these topics trim; with `read`, topics without a policy are trimmed as far as all durable
+    subscribers have read them. Nothing is removed unless `apply`. Raises LogError if a merged stream has stopped."""
+    streams = {name: await log.open_topics([name]) for name in sorted(topics)}
+    states = {name: await log.state(each) for name, each in streams.items()}
+    merged = {each: await log.open_topics(each) for each in sorted(await topics_merged(log))}
+    for parts, stream in merged.items():
+        await caught_up(log, stream, parts)  # so each has what the topics had before
+    newest = max([await _time_of(log, streams[name], state.last) for name, state in states.items()], default=0)
+    places = await _read_by(log, streams, states, merged)
+    found = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
+    if apply and read and any(each.trimmed for each in found):
+        for each in found:  # from now on, no state from which a subscriber has to resume is thinned out: look again
+            await note_record(log, streams[each.topic].name, TrimRecord(each.first + each.trimmed))
+        places = await _read_by(log, streams, states, merged)
+        again = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
+        found = [min(one, other, key=lambda each: each.trimmed) for one, other in zip(found, again, strict=True)]
+    if apply and any(each.trimmed for each in found):
+        cuts = {each.topic: each.first + each.trimmed for each in found if each.trimmed}
+        for topic, cut in cuts.items():
+            await _note_heads(log, streams[topic], states[topic].first, cut)  # 2
+        await sweep(log)
+        for parts in sorted(merged, key=len, reverse=True):  # 3
+            if not cuts.keys().isdisjoint(parts):
+                await _trim_merged(log, merged[parts], {*parts} & cuts.keys())
+        for topic, cut in cuts.items():  # 4
+            await note_record(log, streams[topic].name, TrimRecord(cut))
+            await log.trim(streams[topic], cut)
+    return tuple(found)
+
+
+async def _planned(
+    log: Log, topic: str, stream: Stream, state: StreamState, newest: int, places: Mapping[str, int], read: bool
+) -> TopicRetention:
+    """`places`: by durable subscriber, the last sequence that it does not need."""
+    keep, cuts = await keep_of(log, topic), {"": state.first}
+    if keep is not None and keep.age_us is not None:
+        cuts["age"] = await log.before(stream, newest - keep.age_us) + 1
+    if keep is not None and keep.bytes is not None:
+        cuts["size"] = _by_size(state, keep.bytes)
+    if keep is None and read and places:
+        cuts["read"] = min(places.values()) + 1
+    why, cut = max(cuts.items(), key=lambda each: each[1])
+    trimmed = max(state.first, min(cut, state.last + 1)) - state.first  # 1
+    behind = tuple(sorted(name for name, at in places.items() if trimmed and at + 1 < state.first + trimmed))
+    return TopicRetention(topic, str(keep or ""), *state, trimmed, why if trimmed else "", behind)
+
+
+def _by_size(state: StreamState, limit: int) -> int:
+    """The first block to keep so that about `limit` bytes are left, by the mean size of a block: the server tells no other."""
+    blocks = state.last - state.first + 1
+    if state.bytes <= limit or blocks <= 0:
+        return state.first
+    return state.first + -(-(state.bytes - limit) * blocks // state.bytes)
+
+
+async def _note_heads(log: Log, stream: Stream, first: int, cut: int) -> None:
+    heads: dict[str, dict[str, TrimmedHead]] = {}
+    async for some in log.heads(stream, first - 1, cut - 1):
+        add_heads(heads, some)
+    for source, found in heads.items():
+        await note_trimmed(log, stream.name, source, found)
+
+
+async def _trim_merged(log: Log, stream: Stream, moved: set[str]) -> None:
+    """Trims a merged stream up to the first block that its topic keeps. The blocks of a topic have their order here, too: after
+    one that it keeps, it keeps all. `moved`: the topics that are trimmed."""
+    state, left = await log.state(stream), set(moved)
+    heads, cut, judged, rejected = dict[str, dict[str, TrimmedHead]](), 0, 0, list[int]()
+    gone: dict[tuple[str, str], Heads] = {}
+    if state.first > state.last:
+        return
+    async with aclosing(log.heads(stream, state.first - 1, state.last)) as reading:  # type: ignore[type-var]
+        async for blocks in reading:
+            for each in blocks:
+                if not each.block.count:
+                    rejected.append(each.sequence)
+                elif await _is_trimmed(log, each, gone):
+                    judged = each.sequence
+                    if not cut:
+                        add_heads(heads, [each])
+                else:
+                    left.discard(each.block.topic)
+                    cut = cut or each.sequence
+            if not left:
+                break
+    cut = cut or judged + 1
+    for source, found in heads.items():
+        await note_trimmed(log, stream.name, source, found)
+    await note_record(log, stream.name, TrimRecord(max(cut, 1), judged, tuple(each for each in rejected if each <= judged)))
+    if cut > state.first:
+        await log.trim(stream, cut)
+
+
+async def _is_trimmed(log: Log, stored: Stored, gone: dict[tuple[str, str], Heads]) -> bool:
+    """Whether the head of a block, or of a later one of its source, is noted for its topic."""
+    block = stored.block
+    key = topic_stream(block.topic), block.source
+    if key not in gone:
+        gone[key] = await trimmed_heads(log, *key)
+    head = gone[key].get(block.lane)
+    return head is not None and block.number <= head.number
+
+
+async def _time_of(log: Log, stream: Stream, sequence: int) -> int:
+    """When a block was stored; 0 if the stream does not have it."""
+    if sequence < (await log.state(stream)).first:
+        return 0
+    return max([each.time async for some in log.heads(stream, sequence - 1, sequence) for each in some], default=0)
+
+
+async def _read_by(
+    log: Log, streams: Mapping[str, Stream], states: Mapping[str, StreamState], merged: Mapping[tuple[str, ...], Stream]
+) -> dict[str, dict[str, int]]:
+    """By topic and durable subscriber, the sequence up to which it needs nothing. The blocks of a topic have their order in
+    merged streams too: one that lacks the last n of them there has read all others in the topic."""
+    found: dict[str, dict[str, int]] = {name: {} for name in streams}
+    for (parts, subscriber), at in (await resume_places(log)).items():
+        for topic in (each for each in parts if each in found):
+            last = states[topic].last
+            done = at if len(parts) == 1 else last - await log.count(merged[parts], at, topic)
+            found[topic][subscriber] = min(done, last, found[topic].get(subscriber, last))
+    return found
+
+
+async def resume_places(log: Log) -> dict[tuple[tuple[str, ...], str], int]:
+    """By the topics of a stream and durable subscriber, the sequence after which it reads there when it resumes, or the last of
+    the stream if nothing that it reads is after that."""
+    found: dict[tuple[tuple[str, ...], str], int] = {}
+    for name in await log.keys(SUBSCRIBERS):
+        for key, told in (await groups_of_name(log, name)).items():
+            for part, at in zip(told["parts"], await _places(log, key, told), strict=True):
+                topics = tuple(sorted(part["topics"]))
+                stream = await log.open_topics(topics)
+                only = Only((*part["types"], HEARTBEAT.name), told.get("routes", {}))
+                if await log.last(stream, only) <= at:
+                    at = await log.last(stream)
+                found[topics, name] = min(at, found.get((topics, name), at))
+    return found
+
+
+async def _places(log: Log, key: str, told: Mapping[str, Any]) -> Sequence[int]:
+    """By stream of a group, the sequence of the snapshot from which it resumes, or of its origin; the least if it also stores
+    what another lineage derives."""
+    origin, silent = places_from_json(told["origin"]), told["silent_until"]
+    border = None if silent is None or told["count"] is not None else sum(places_from_json(silent))
+    stores = bool(told.get("emits"))
+    mine = await _newest(log, snapshot_lists(key, origin, whole=stores), origin, told["count"], border)
+    leading = await leading_origin(log, key) if stores else None
+    if leading is None or leading == origin:
+        return mine
+    if len(leading) != len(origin):
+        raise unreadable(ORIGINS, base_key(key))
+    return [*map(min, mine, await _newest(log, snapshot_lists(base_key(key), leading, whole=True), leading, None, None))]
+
+
+async def _newest(log: Log, lists: Iterable[str], origin: Origin, count_max: int | None, border: int | None) -> Sequence[int]:
+    """The places of the newest snapshot that a lineage may resume from, or those of its origin."""
+    listed: list[tuple[int, str]] = []
+    for each in lists:
+        for steps, count in (await listed_snapshots(log, each))[0]:
+            if (count_max is None or count <= count_max) and (border is None or steps <= border):
+                listed.append((steps, each))
+    if listed and len(origin) == 1:
+        return [max(listed)[0]]
+    state = await state_of(log, max(listed)[1], max(listed)[0]) if listed else None
+    try:
+        found = [each["after"] for each in head_of(state or b"")["strands"]]
+    except ValueError:
+        found = []
+    return found if len(found) == len(origin) else [max(0, (each >> INDEX_BITS) - 1) for each in origin]

@@ -1,0 +1,75 @@
+"""Readers of streams that are trimmed: where a stream begins, and whether a reader lost something.
+
+A reader that finds blocks trimmed which it has not read has lost something if it would have read one of them. The heads of
+trimmed blocks tell (transport/log/trims.py): a subscriber of a rare type may have read its last block long before the first
+one that is left, and lack nothing. Blocks that are missing at the beginning of a stream and were not trimmed by Fairlead are
+lost (N020).
+
+Takes: a log, progress in its streams. Gives: a return if nothing is lost, an error otherwise. Never: changes the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fairlead.errors import LogError, StateError
+from fairlead.runtime.live.core.strand import StreamPlace
+from fairlead.runtime.live.core.stream_merge import PULSE
+from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.transport.log.blocks.block_filter import MIXED
+from fairlead.transport.log.protocol import Log, Stream, Trimmed
+from fairlead.transport.log.stream_health import removed_blocks
+from fairlead.transport.log.trims import first_kept, trimmed_heads, trimmed_sources
+
+
+async def first_of(log: Log, stream: Stream) -> int:
+    """The position at which the stream begins: 0, or that of the first block that trimming has left."""
+    after = await after_trim(log, stream)
+    return (after + 1) << INDEX_BITS if after else 0
+
+
+async def after_trim(log: Log, stream: Stream) -> int:
+    """The sequence of the last block that was trimmed; 0 if there is none, or if blocks were removed otherwise."""
+    first = (await log.state(stream)).first
+    return first - 1 if first > 1 and await first_kept(log, stream.name) >= first else 0
+
+
+async def lost_types(log: Log, stream: Stream, place: StreamPlace, routes: Mapping[str, int]) -> list[str]:
+    """The types of trimmed blocks that a reader at this place needs. `routes`: by type, the one by which it reads."""
+    found = set[str]()
+    for source in await trimmed_sources(log, stream.name):
+        for head in (await trimmed_heads(log, stream.name, source)).values() if source != PULSE else ():
+            last = head.routes[routes[head.type]] if head.type in routes else head.at
+            if last > place.reached.sequence and head.type in (MIXED, *place.types):
+                found |= {*place.types} if head.type == MIXED else {head.type}
+    return sorted(found)
+
+
+async def has_lost(log: Log, stream: Stream, place: StreamPlace) -> bool:
+    """Whether a reader that resumes at this place lacks trimmed blocks."""
+    first = (await log.state(stream)).first
+    if place.reached.sequence + 1 >= first:
+        return False
+    return await first_kept(log, stream.name) < first or bool(await lost_types(log, stream, place, {}))
+
+
+async def require_kept(log: Log, trimmed: Trimmed, places: Iterable[StreamPlace], routes: Mapping[str, int]) -> None:
+    """Raises StateError if one of these places lacks trimmed blocks, LogError if the blocks were removed otherwise."""
+    if await first_kept(log, trimmed.stream.name) < trimmed.first:
+        raise removed_blocks(trimmed.stream, trimmed.after + 1, trimmed.first - 1)
+    for place in places:
+        if place.reached.sequence + 1 < trimmed.first and (lost := await lost_types(log, trimmed.stream, place, routes)):
+            first, last = (place.reached.sequence + 1) << INDEX_BITS, (trimmed.first << INDEX_BITS) - 1
+            problem = (
+                f"events of {', '.join(lost)} that were not read have been trimmed: "
+                f"positions {max(first, place.origin)} to {last} of {trimmed.stream.name}"
+            )
+            fix = "forget the subscriber, then subscribe with start='snapshot', 'new' or 'earliest' to continue without them"
+            raise StateError("S144", problem, fix)
+
+
+async def behind(log: Log, trimmed: Trimmed) -> LogError:
+    if await first_kept(log, trimmed.stream.name) < trimmed.first:
+        return removed_blocks(trimmed.stream, trimmed.after + 1, trimmed.first - 1)
+    problem = f"blocks {trimmed.after + 1:,} to {trimmed.first - 1:,} of the stream {trimmed.stream.name} have been trimmed"
+    return LogError("N024", problem, f"start with what is left: start={trimmed.first << INDEX_BITS}")

@@ -1,0 +1,422 @@
+"""The publishers and subscribers of a simulated run: they use the real client, and record what they do.
+
+A process that crashes is started again under its name after a while, as a new process. A publisher then asks the log how many
+events of its source each topic has, and continues from there: what it sends again is another publication, with a token of its
+own. Both connect again when the log does not answer in time, as applications should.
+
+Takes: plans, a network. Gives: the steps of each, for a history. Never: learns of a failure but by what its client raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from fairlead.errors import FairleadError, LogError, StateError
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.core.deliveries import Batch
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
+from fairlead.testing.history.values import Acknowledged, Confirmed, Joining, LifeBegun, NotAccepted, ReceivedDelivery, Sent
+from fairlead.testing.simulator.live.cases import (
+    STREAMS,
+    TOPICS,
+    ActorFault,
+    Item,
+    PublisherPlan,
+    RetentionPlan,
+    SubscriberPlan,
+)
+from fairlead.testing.simulator.live.event_loop import SimulatedNode
+from fairlead.testing.simulator.live.network import Network, RemoteLog
+from fairlead.transport.clocks import clocks
+from fairlead.transport.log.blocks.block import INDEX_BITS
+from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.log_place import LogPlace
+from fairlead.transport.log.names import merged_stream, topic_stream
+from fairlead.transport.log.protocol import Log
+
+PATIENCE_SECONDS = 4.0
+AGAIN_SECONDS = 0.3
+IDLE_SECONDS = 1.0
+EXPECTED = {"S131", "N001"}
+"""What an application meets with while parts fail: an event of a former process that arrived late, and no answer."""
+
+
+class SimulatedPlace(LogPlace):
+    """A log that is reached through the simulated network."""
+
+    def __init__(self, log: RemoteLog) -> None:
+        super().__init__("simulated:", None, 1, Credentials())
+        object.__setattr__(self, "remote", log)
+
+    async def open(self, held: ExitStack) -> tuple[Log, str]:
+        return self.remote, "simulated:"  # type: ignore[attr-defined]
+
+
+def stream_of(subscription: str, order: str = "") -> str:
+    """With an order by value, the streams of its topics."""
+    topics = STREAMS[subscription]
+    if order:
+        return " ".join(map(topic_stream, topics))
+    return topic_stream(topics[0]) if len(topics) == 1 else merged_stream(topics)
+
+
+class Actor:
+    """`said`: what happened to it, for the printed run. `died`: the error that ended it, which none should."""
+
+    def __init__(self, name: str, faults: tuple[ActorFault, ...], network: Network, seed: int) -> None:
+        self.name, self.network, self._seed = name, network, seed
+        self._faults = list(faults)
+        self._lives = 0
+        self.done = False
+        self.died: str | None = None
+        self.said: list[tuple[float, str]] = []
+        self.node = network.loop.world
+        self.failing = self._turns = 0
+        """Failures that last."""
+
+    def say(self, what: str) -> None:
+        self.said.append((self.network.loop.time(), f"{self.name:6} {what}"))
+
+    def connect(self) -> Client:
+        log = RemoteLog(
+            self.network,
+            self.name,
+            f"{self._seed} {self.name} {self.network.link(self.name).connections}",
+            lambda: self.at_moment("write"),
+        )
+        return Client(SimulatedPlace(log), self.name, 0.005, PATIENCE_SECONDS, None)
+
+    def begin(self) -> None:
+        """A new process, whose failures wait for it."""
+        self._lives += 1
+        skew = self.node.skew if self._lives > 1 else 0.0
+        self.node = SimulatedNode(f"{self.name}.{self._lives}", self.network.loop)
+        self.node.skew = skew
+        self._next_trap()
+        self.node.start(self._living(self.node))
+
+    def calm(self) -> None:
+        """Nothing fails any more."""
+        self._faults.clear()
+        self.node.trap = None
+
+    def _next_trap(self) -> None:
+        self._turns = 0
+        self.at_moment("begin")
+
+    def at_moment(self, moment: str) -> None:
+        """The process does this now: the next failure may be waiting for it."""
+        if self._faults and self._faults[0].moment == moment and self.node.trap is None:
+            self._turns += 1
+            if moment == "begin" or self._turns >= self._faults[0].turn:
+                fault = self._faults.pop(0)
+                self.node.trap = self.node.steps + fault.after, lambda: self._happens(fault)
+
+    def _happens(self, fault: ActorFault) -> None:
+        if self.done:
+            return
+        seconds, link, node = fault.ms / 1000, self.network.link(self.name), self.node
+        self.say(f"{fault.kind} of {seconds:g} s")
+        match fault.kind:
+            case "crash":
+                node.crash()
+                self._for(seconds, self._again)
+                return
+            case "pause":
+                node.paused = True
+                self._for(seconds, lambda: setattr(node, "paused", False))
+            case "cut":
+                link.cut = True
+                self._for(seconds, link.heal)
+            case "stale":
+                link.past = self.network.servers.past()
+                self._for(seconds, link.heal)
+            case "skew":
+                node.skew = seconds
+        self._next_trap()
+
+    def _for(self, seconds: float, repair: Callable[[], None]) -> None:
+        """A failure lasts so long, and is repaired."""
+
+        def over() -> None:
+            self.failing -= 1
+            repair()
+
+        self.failing += 1
+        self.network.later(seconds, over)
+
+    def _again(self) -> None:
+        self.say("is started again")
+        self.begin()
+
+    async def _living(self, node: SimulatedNode) -> None:
+        try:
+            while not await self._connected():
+                await asyncio.sleep(AGAIN_SECONDS)
+        except Exception as error:
+            self.died = f"{self.name} ended with {type(error).__name__}: {error}"
+            self.say(self.died)
+
+    async def _connected(self) -> bool:
+        """One connection; whether everything is done."""
+        try:
+            await self.work()
+        except FairleadError as error:
+            if error.code not in EXPECTED:
+                raise
+            self.say(f"connects again after {error.code}")
+            return False
+        return True
+
+    def work(self) -> Coroutine[Any, Any, None]:
+        raise NotImplementedError
+
+
+class PublishingActor(Actor):
+    def __init__(self, plan: PublisherPlan, network: Network, seed: int) -> None:
+        super().__init__(plan.name, plan.faults, network, seed)
+        self._items = _numbered(plan.items)
+        self.steps: list[LifeBegun | Sent | NotAccepted | Confirmed] = []
+        self._tries = 0
+
+    async def work(self) -> None:
+        self.steps.append(LifeBegun())
+        async with self.connect() as fl:
+            counts = {topic: await _stored_count(fl, topic, self.name) for topic in {*map(_topic, self._items)}}
+            for number, item in self._items:
+                if number >= counts[TOPICS[item.type]]:
+                    await self._publish(fl, item)
+            await self._until_stored(fl)
+            self._confirm({*TOPICS.values()})
+            self.done = True
+            self.say("has published everything")
+
+    def _of_this_life(self) -> list[LifeBegun | Sent | NotAccepted | Confirmed]:
+        last = max(at for at, each in enumerate(self.steps) if isinstance(each, LifeBegun))
+        return self.steps[last:]
+
+    def _confirm(self, topics: set[str]) -> None:
+        """Everything that this process sent to these topics, and that was accepted, is stored."""
+        mine = self._of_this_life()
+        refused = {step.token for step in mine if isinstance(step, NotAccepted)}
+        sent = (step.token for step in mine if isinstance(step, Sent) and step.topic in topics)
+        self.steps.append(Confirmed(tuple(token for token in sent if token not in refused)))
+
+    async def _publish(self, fl: Client, item: Item) -> None:
+        while True:
+            self._tries += 1
+            token = f"{self.name}.{item.type}{self._tries}"
+            self.steps.append(Sent(token, TOPICS[item.type]))
+            self.at_moment("send")
+            try:
+                at = datetime.fromtimestamp(clocks().wall() - item.lag_ms / 1000, UTC)
+                await fl.publish(item.type, {"k": item.key, "token": token, "at": at}, wait=item.wait)
+            except LogError as error:
+                if not error.accepted:
+                    self.steps.append(NotAccepted(token))
+                    await asyncio.sleep(AGAIN_SECONDS)
+                    continue
+                await self._until_stored(fl)
+            if item.wait:
+                self._confirm({TOPICS[item.type]})
+            self.say(f"publishes {token}, k = {item.key}{', stored' if item.wait else ''}")
+            break
+        if item.gap_ms:
+            await asyncio.sleep(item.gap_ms / 1000)
+
+    async def _until_stored(self, fl: Client) -> None:
+        while True:
+            try:
+                return await fl.flush()
+            except LogError:
+                await asyncio.sleep(AGAIN_SECONDS)
+
+
+def _numbered(items: tuple[Item, ...]) -> list[tuple[int, Item]]:
+    """Each with its number in its topic."""
+    counts: dict[str, int] = {}
+    found = []
+    for item in items:
+        topic = TOPICS[item.type]
+        found.append((counts.get(topic, 0), item))
+        counts[topic] = counts.get(topic, 0) + 1
+    return found
+
+
+def _topic(numbered: tuple[int, Item]) -> str:
+    return TOPICS[numbered[1].type]
+
+
+async def _stored_count(fl: Client, topic: str, source: str) -> int:
+    last = await fl.log.last_block_of(topic, source)
+    return 0 if last is None else last.block.sequence + last.block.count
+
+
+class RetainingActor(Actor):
+    """Trims what all durable subscribers have read, some times."""
+
+    def __init__(self, plan: RetentionPlan, network: Network, seed: int) -> None:
+        super().__init__("keeper", plan.faults, network, seed)
+        self._waits = list(plan.waits_ms)
+
+    async def work(self) -> None:
+        async with self.connect() as fl:
+            while self._waits:
+                await asyncio.sleep(self._waits[0] / 1000)
+                for each in await fl.retain(apply=True, read=True):
+                    if each.trimmed:
+                        self.say(f"has trimmed {each.trimmed} blocks of {each.topic}")
+                self._waits.pop(0)
+        self.done = True
+
+
+class SubscribingActor(Actor):
+    """`over`: says whether to leave. `idle`: it has passed the end of its streams, and acknowledged everything."""
+
+    def __init__(
+        self, plan: SubscriberPlan, network: Network, seed: int, over: Callable[[], bool], snapshots: int, trims: bool = False
+    ) -> None:
+        super().__init__(plan.name, plan.faults, network, seed)
+        self.plan, self._over, self._snapshots, self._trims = plan, over, snapshots, trims
+        self.steps: list[LifeBegun | ReceivedDelivery | Acknowledged] = []
+        self.beside: list[LifeBegun | ReceivedDelivery | Acknowledged] = []
+        """Of the subscriber beside it."""
+        self.joined: dict[str, Joining] = {}
+        self._asked: dict[str, int] = {}
+        self.origins: dict[str, int] = {}
+        self.idle = False
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return self.plan.rules if self._lives == 1 else self.plan.all_rules
+
+    async def _connected(self) -> bool:
+        """If events are trimmed that it needs while it subscribes for the first time, it is forgotten and subscribes again, as
+        the error says. Later, retention knows what it needs."""
+        try:
+            return await super()._connected()
+        except StateError as error:
+            if error.code != "S144" or sum(isinstance(each, LifeBegun) for each in self.steps) > 1:
+                raise
+        self.say("subscribes anew after S144")
+        async with self.connect() as fl:
+            await fl.forget(self.name)
+        for told in (self.steps, self.joined, self._asked):
+            told.clear()
+        return False
+
+    @property
+    def text(self) -> str:
+        return "\n".join((self.plan.order, *self.rules))
+
+    async def work(self) -> None:
+        self.idle = False
+        names = [each.split()[1] for each in self.rules]
+        for name in names:
+            self._asked.setdefault(name, self._end(name))
+        start = self._start()
+        async with self.connect() as fl:
+            fl._shared.times.every_events = self._snapshots
+            async with fl.subscribe(self.text, name=self.name, start=start) as sub:
+                for name in names:
+                    self.joined.setdefault(name, self._joining(name, start))
+                self.steps.append(LifeBegun())
+                self.say(f"is subscribed, start = {self.plan.start}")
+                if self.plan.beside:
+                    async with fl.subscribe(self.text, start="earliest") as other:
+                        looking = asyncio.create_task(self._look(other))
+                        await self._follow(sub)
+                        looking.cancel()
+                else:
+                    await self._follow(sub)
+                self.origins |= {key: _origin(each.plan) for key, each in sub.receipts.items()}
+        self.done = True
+
+    def _end(self, subscription: str) -> int:
+        return self.network.servers.end(stream_of(subscription))
+
+    def _start(self) -> str | int | datetime:
+        match self.plan.start:
+            case "position":
+                return 2 << INDEX_BITS
+            case "datetime":
+                return datetime.fromtimestamp(clocks().wall() - 1.0, UTC)
+            case named:
+                return named
+
+    def _joining(self, name: str, start: str | int | datetime) -> Joining:
+        """Positions of events in the blocks up to some sequence are smaller than that of the next block."""
+        asked, now = (each + 1 << INDEX_BITS for each in (self._asked[name], self._end(name)))
+        match start:
+            case "new":
+                return Joining(asked - 1, now - 1, now)
+            case "snapshot":
+                return Joining(-1, now - 1, now)
+            case "earliest":
+                return Joining(by=now - 1, origin_max=now) if self._trims else Joining()
+            case int():
+                return Joining(origin_max=start)
+        return Joining(origin_max=now)
+
+    async def _follow(self, sub: LiveSubscription) -> None:
+        left = list[Batch]()
+        while True:
+            batch = await self._next(sub)
+            if batch is not None:
+                self._note(batch)
+                self.at_moment("receive")
+                self.idle = False
+                left.append(batch)
+                await asyncio.sleep(self.plan.slow_ms / 1000)
+                if len(left) < self.plan.ack_every:
+                    continue
+            if left:
+                await self._acknowledge(sub, left)
+                left.clear()
+            if batch is None:
+                self.idle = await sub.has_passed(await sub.ends())
+                if self._over():
+                    return
+
+    async def _look(self, other: LiveSubscription) -> None:
+        self.beside.append(LifeBegun())
+        with suppress(LogError):  # the one beside it meets with the same
+            async for batch in other.batches():
+                self.beside += _received(batch)
+
+    async def _next(self, sub: LiveSubscription) -> Batch | None:
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                return await sub.next_batch()
+        except TimeoutError:
+            return None
+
+    def _note(self, batch: Batch) -> None:
+        for each in _received(batch):
+            self.steps.append(each)
+            told = ", ".join(str(token or position) for position, token in each.members)
+            back = " taken back" if each.sign < 0 else ""
+            self.say(f"receives {each.subscription} {each.number}{back}: {told}")
+
+    async def _acknowledge(self, sub: LiveSubscription, batches: Sequence[Batch]) -> None:
+        """One batch by itself; several as everything that was delivered."""
+        self.at_moment("acknowledge")
+        await (sub.ack(batches[0]) if len(batches) == 1 else sub.ack())
+        for key, last in {key: last for each in batches for key, last in each.lasts.items()}.items():
+            self.steps.append(Acknowledged(key, last))
+            self.say(f"has acknowledged up to {last}")
+
+
+def _received(batch: Batch) -> Iterator[ReceivedDelivery]:
+    for key, number, each in batch.numbered():
+        members = tuple((member.position.shown, member.values.get("token")) for member in each.members)
+        yield ReceivedDelivery(key, number, each.id, each.sign, each.subscription, members)
+
+
+def _origin(plan: str) -> int:
+    """Of the name of a receipt's plan."""
+    return int(plan.partition("@")[2] or 0)

@@ -1,0 +1,97 @@
+"""The rule by which a message of a topic is a block: its append named the last message of its source, and the server compared.
+
+A publisher appends a block on condition that the last message of its source, of any type, is the expected one. The server
+stores this condition with the message, and it has checked it. So the message itself shows that it was appended in the order of
+its source, and was not sent twice. A message without it may be anything: an old block that somebody sent again, numbers that
+nobody gave. It is rejected (D037), whatever it says of itself. The rule needs no state, so it is the same for all readers:
+those of some types, of a route, from any place.
+
+The condition is part of topics only: the server removes it when it copies a message to a merged stream. Readers of these look
+it up in the topics (merged_reader.py).
+
+Message ids are refused, too: a merged stream would drop the second of two messages with the same id. Blocks of earlier releases
+have one, the block's own, in streams that are not marked `MARK`.
+
+Takes: the headers of a message, and its block. Gives: the block, or an error. Never: does I/O.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+
+from nats.js.api import RawStreamMsg
+
+from fairlead.errors import DataError
+from fairlead.transport.log.blocks.block import Block, block_of
+from fairlead.transport.log.names import source_subjects
+
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_OF = f"{EXPECTED}-Subject"
+MESSAGE_ID = "Nats-Msg-Id"
+MARK = {"fairlead-message-ids": "none"}
+"""Metadata of the streams of topics in which no block has a message id."""
+
+
+def headers_of(found: RawStreamMsg) -> dict[str, str]:
+    """The headers of a single message; of one that is given twice the last, as readers of a stream get them. (The client reads
+    them like those of an e-mail, in which names of other scripts are something else than text.)"""
+    if found.hdrs is None:  # by a direct request
+        return dict(found.headers or {})
+    told, raw = dict[str, str](), base64.b64decode(found.hdrs or b"")
+    for line in raw.split(b"\r\n")[1:]:
+        name, colon, value = line.decode(errors="surrogateescape").partition(":")
+        if colon:
+            told[name] = value.strip()
+    return certain(told, raw)
+
+
+def certain(told: dict[str, str], raw: bytes) -> dict[str, str]:
+    """The headers of a message, without the condition if the server may have read another one in them: it takes the first of
+    two headers of one name, and knows none with spaces around the name or in further lines."""
+    if EXPECTED in told:
+        names = [line.partition(b":")[0] for line in raw.split(b"\r\n")[1:] if line]
+        if len({name.lower() for name in names}) < len(names) or any(name != name.strip() for name in names):
+            return {name: each for name, each in told.items() if name != EXPECTED}
+    return told
+
+
+def compared_with(found: RawStreamMsg) -> int | None:
+    """The sequence with which the server compared the last one of the subject, before it stored this message; None if that is
+    not certain. The name of the header must stand in them once: of two, the server compares the first, and of the longer name
+    it takes another subject."""
+    raw, name = base64.b64decode(found.hdrs or b""), EXPECTED.encode()
+    if raw.count(name) != 1:
+        return None
+    told = re.search(rb"\r\n" + name + rb": ?(\d{1,19})\r\n", raw)
+    return None if told is None else int(told[1])
+
+
+def condition(block: Block, after: int) -> dict[str, str]:
+    """The headers of an append after this sequence. All clients name the subjects in the same way: servers of a cluster detect
+    concurrent attempts by that."""
+    return {EXPECTED: str(after), EXPECTED_OF: source_subjects(block.topic, block.source)}
+
+
+def topic_block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
+    """The block of a message in the stream of a topic. Raises DataError."""
+    found = block_of(headers, payload, subject, place)
+    require_appended(headers or {}, found, place, with_ids=False)
+    return found
+
+
+def topic_block_with_id(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
+    """The same, in a stream of an earlier release."""
+    found = block_of(headers, payload, subject, place)
+    require_appended(headers or {}, found, place, with_ids=True)
+    return found
+
+
+def require_appended(headers: Mapping[str, str], block: Block, place: str, *, with_ids: bool) -> None:
+    named = headers.get(EXPECTED_OF) == source_subjects(block.topic, block.source) and EXPECTED in headers
+    own = (None, f"{block.source}:{block.lane}:{block.number}") if with_ids else (None,)
+    if not named or headers.get(MESSAGE_ID) not in own:
+        what = "has a message id" if named else "was stored without naming the block before it"
+        problem = f"a block of '{block.type}' from source '{block.source}' {what}"
+        raise DataError("D037", problem, "publish with Fairlead only", place)

@@ -1,0 +1,180 @@
+"""What is known of trimmed blocks: the last one of each source and type, without its events.
+
+Trimming removes the first blocks of a stream (runtime/live/retention.py). Numbers continue: a publisher that returns under its
+name continues after its last block, whether the log still has it or not, and a reader that meets a source for the first time
+knows with which number it has to begin. So before blocks are removed, the heads of the last ones are written to a table, one
+entry for each stream and source, and then the first sequence that is left. Blocks that are missing without that were removed
+by somebody else, or lost.
+
+A merged stream may keep blocks that their topics lose, if another of its topics has older ones. Its readers ask the topics
+which messages are blocks (jetstream/merged_reader.py), so that is recorded, too, before the topics are trimmed.
+
+Takes: heads of blocks, in the order of the log. Gives: entries of the table, and blocks without a payload. Never: trims; keeps
+more than one head for each type of a source in a stream.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from fairlead.dataclass import dataclass
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import ROUTES, is_marks
+from fairlead.transport.log.entry_values import entry_value, fits, unreadable
+from fairlead.transport.log.names import topic_stream
+from fairlead.transport.log.protocol import Conflict, Log, Stored, TableEntry
+
+TABLE = "FL_TRIMS"
+GENERATED = re.compile(r"s-[0-9a-f]{32}")
+"""Sources whose name nobody chose: no publisher returns under it."""
+
+
+@dataclass(frozen=True)
+class TrimmedHead:
+    """The head of the last trimmed block of a type. `at`: its sequence in the stream. `time`: when it was stored there.
+    `routes`: by route, the sequence of the last one that had events on it, or whose publisher did not know; 0: none."""
+
+    type: str
+    number: int
+    sequence: int
+    count: int
+    marks: str
+    at: int
+    time: int
+    routes: tuple[int, ...]
+
+    def block(self, topic: str, source: str) -> Block:
+        return Block(self.type, source, self.number, self.sequence, self.count, "", b"", marks=self.marks, topic=topic)
+
+    def after(self, earlier: TrimmedHead | None) -> TrimmedHead:
+        """The head of both, of which this is the later one."""
+        if earlier is None:
+            return self
+        if earlier.at >= self.at:
+            return earlier
+        return replace(self, routes=tuple(map(max, self.routes, earlier.routes)))
+
+
+class TableReader(Protocol):
+    """The part of a log that is asked here."""
+
+    async def get(self, table: str, key: str) -> TableEntry | None: ...
+
+
+Heads = Mapping[str, TrimmedHead]
+"""Of one source in a stream, by lane (Block.lane)."""
+
+
+def key_of(stream: str, source: str) -> str:
+    return f"{stream}.{source}"
+
+
+def add_heads(found: dict[str, dict[str, TrimmedHead]], blocks: Iterable[Stored]) -> None:
+    """By source and lane, the heads of the last of these blocks, too. Messages that are not blocks have none."""
+    for at, time, block, _ in blocks:
+        if block.count:
+            routes = tuple(0 if letter == "n" else at for letter in block.letters)
+            head = TrimmedHead(block.type, block.number, block.sequence, block.count, block.marks, at, time, routes)
+            mine = found.setdefault(block.source, {})
+            mine[block.lane] = head.after(mine.get(block.lane))
+
+
+def to_bytes(heads: Heads) -> bytes:
+    fields = ("type", "number", "sequence", "count", "marks", "at", "time", "routes")
+    return json.dumps({name: [getattr(head, each) for each in fields] for name, head in sorted(heads.items())}).encode()
+
+
+HEAD = (str, int, int, int, str, int, int, [int])
+"""The shapes of the fields of a head."""
+
+
+def from_bytes(value: bytes, key: str = "") -> dict[str, TrimmedHead]:
+    """Raises StateError (S147)."""
+    found = entry_value(value, {str: [(str, int, [int])]}, TABLE, key)
+    for told in found.values():
+        if len(told) != len(HEAD) or not all(map(fits, told, HEAD)) or len(told[-1]) != ROUTES or not is_marks(told[4]):
+            raise unreadable(TABLE, key)
+    return {name: TrimmedHead(*(*told[:-1], tuple(told[-1]))) for name, told in found.items()}
+
+
+async def trimmed_heads(log: Log, stream: str, source: str) -> Heads:
+    entry = await log.get(TABLE, key_of(stream, source))
+    return {} if entry is None else from_bytes(entry.value, key_of(stream, source))
+
+
+async def trimmed_sources(log: Log, stream: str) -> list[str]:
+    """The sources of which blocks were trimmed."""
+    return [key.removeprefix(f"{stream}.") for key in await log.keys(TABLE) if key.startswith(f"{stream}.")]
+
+
+@dataclass(frozen=True)
+class TrimRecord:
+    """Of a stream: `first` is the first sequence that trimming leaves. Of a merged stream: blocks up to the sequence `judged`
+    may have no original in their topics any more; those in `rejected` are no blocks."""
+
+    first: int = 1
+    judged: int = 0
+    rejected: tuple[int, ...] = ()
+
+
+async def trim_record(log: TableReader, stream: str) -> TrimRecord:
+    entry = await log.get(TABLE, stream)
+    shape = {"first?": int, "judged?": int, "rejected?": [int]}
+    told = {} if entry is None else entry_value(entry.value, shape, TABLE, stream)
+    return TrimRecord(told.get("first", 1), told.get("judged", 0), tuple(told.get("rejected", ())))
+
+
+async def first_kept(log: TableReader, stream: str) -> int:
+    """The first sequence that trimming has left, by its own record."""
+    return (await trim_record(log, stream)).first
+
+
+async def note_record(log: Log, stream: str, record: TrimRecord) -> None:
+    """Records that the blocks before a sequence are about to be removed, and that their heads are noted."""
+    while True:
+        entry = await log.get(TABLE, stream)
+        known = await trim_record(log, stream)
+        rejected = tuple(sorted({each for each in (*known.rejected, *record.rejected) if each >= record.first}))
+        newer = TrimRecord(max(known.first, record.first), max(known.judged, record.judged), rejected)
+        if newer == known:
+            return
+        value = json.dumps({"first": newer.first, "judged": newer.judged, "rejected": newer.rejected}).encode()
+        try:
+            await log.put(TABLE, stream, value, 0 if entry is None else entry.revision)
+            return
+        except Conflict:
+            continue  # another client trims too
+
+
+async def note_trimmed(log: Log, stream: str, source: str, heads: Heads) -> None:
+    """Records the heads of blocks that are about to be removed."""
+    while True:
+        entry = await log.get(TABLE, key_of(stream, source))
+        known = {} if entry is None else from_bytes(entry.value, key_of(stream, source))
+        newer = known | {name: head.after(known.get(name)) for name, head in heads.items()}
+        if newer == known:
+            return
+        try:
+            revision = 0 if entry is None else entry.revision
+            await log.put(TABLE, key_of(stream, source), to_bytes(newer), revision)
+            return
+        except Conflict:
+            continue  # another client trims too
+
+
+async def trimmed_last(log: Log, topic: str, source: str | None, type: str | None) -> Stored | None:
+    """The last block of a source, of a type or of any, if it was trimmed; its sequence is 0, since nothing of it is left."""
+    if source is None or GENERATED.fullmatch(source):
+        return None
+    if (await log.state(await log.open_topics([topic]))).first <= 1:
+        return None
+    heads = (await trimmed_heads(log, topic_stream(topic), source)).values()
+    chosen = [head for head in heads if type is None or head.type == type]
+    if not chosen:
+        return None
+    last = max(chosen, key=lambda head: head.at)
+    return Stored(0, last.time, last.block(topic, source))

@@ -1,0 +1,1 @@
+"""Who may ask for what, how often, and how much at once."""

@@ -1,0 +1,70 @@
+"""What a caller may do, by the policy: publish types and sources, read types, own names, declare.
+
+Takes: a caller and what it asks for. Gives: nothing, or an error. Never: stores or reads anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fairlead.errors import UsageError
+from fairlead.model.events.types import HEARTBEAT, MAIN, Catalogue
+from fairlead.model.plans.plan import Plan
+from fairlead.runtime.live.core.stream_groups import groups_of
+from fairlead.runtime.rights.policy import PolicyUser
+
+
+def check_records(caller: PolicyUser, catalogue: Catalogue, records: Iterable[tuple[str, Any]]) -> None:
+    """Types that are not known, and records that are none, are reported by the check of their values."""
+    if caller.manage:
+        return
+    seen: set[tuple[Any, Any]] = set()
+    for place, record in records:
+        asked = (record.get("type"), record.get("_source")) if isinstance(record, dict) else (None, None)
+        if not all(each is None or isinstance(each, str) for each in asked) or asked in seen:
+            continue
+        seen.add(asked)
+        name, source = asked
+        known = catalogue.get(name) if isinstance(name, str) else None
+        topic = MAIN if known is None else known.topic
+        if known is not None and not caller.may_publish(topic, known.name):
+            raise not_granted(caller, f"publish '{known.name}'", f"publish: [{topic}.{known.name}]", place)
+        if source is not None and not caller.owns_source(source):
+            raise not_granted(caller, f"publish as source '{source}'", f"sources: [{source}]", place)
+
+
+def check_name(caller: PolicyUser, name: str) -> None:
+    if not caller.owns_name(name):
+        raise not_granted(caller, f"use the subscriber '{name}'", f"names: [{name}]")
+
+
+def check_plan(caller: PolicyUser, plan: Plan, declared: Iterable[str]) -> None:
+    """`declared`: the types that the rules declare themselves."""
+    if caller.manage:
+        return
+    for name in declared:
+        check_declare(caller, f"declare '{name}'")
+    for group in groups_of(plan):
+        for each in group.types:
+            topic = plan.catalogue[each].topic
+            if each != HEARTBEAT.name and not caller.may_read(topic, each):
+                raise not_granted(caller, f"read '{each}'", f"subscribe: [{topic}.{each}]")
+    for subscription in plan.subscriptions:
+        emitted = subscription.emits
+        if emitted is not None and not caller.may_emit(plan.catalogue[emitted].topic, emitted):
+            raise not_granted(caller, f"emit '{emitted}'", f"emit: [{plan.catalogue[emitted].topic}.{emitted}]")
+
+
+def check_declare(caller: PolicyUser, what: str = "declare types") -> None:
+    if not (caller.declare or caller.manage):
+        raise not_granted(caller, what, "declare: true")
+
+
+def check_operator(caller: PolicyUser) -> None:
+    if not (caller.gateway or caller.manage):
+        raise not_granted(caller, "read the metrics", "gateway: true")
+
+
+def not_granted(caller: PolicyUser, what: str, line: str, place: str | None = None) -> UsageError:
+    return UsageError("A284", f"the token of '{caller.name}' does not allow it to {what}", f"add to the policy: {line}", place)

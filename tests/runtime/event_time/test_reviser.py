@@ -1,0 +1,107 @@
+"""Late events at the edges of what was released: ties with the last event, repeats within a round, interruptions."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from fairlead.model.events.verdict import EventVerdict
+from fairlead.runtime.event_time import EventTimeMatcher, Reviser
+from fairlead.runtime.event_time.reviser import SegmentLimits
+from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, judged
+
+ORDER = "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 HOUR "
+PAIRS = compiled(TYPES + ORDER + PLANS["pairs"])
+BACK = compiled(TYPES + ORDER + "SUBSCRIPTION S MATCH B b THEN A a")
+NUMBER_BITS = 4
+
+
+def event(name: str, second: float, source: str, number: int, x: int = 0) -> Record:
+    return {"type": name, "k": 0, "x": x, "at": at(second), "_source": source, "_sequence": number}
+
+
+Verdicts = list[tuple[int, EventVerdict]]
+
+
+def steps(matcher: EventTimeMatcher, records: list[Record], sizes: list[int]) -> tuple[list[str], Verdicts]:
+    """The ids of the relations that hold, and the verdicts, with positions; in batches of these sizes."""
+    (columns,) = cuts(matcher.plan, records, None)
+    held, told, low = dict[str, int](), Verdicts(), 0
+    found = []
+    for size in sizes:
+        found.append(matcher.step(columns.part(low, low + size)))
+        low += size
+    assert low == len(records)
+    for each in (*found, matcher.finish()):
+        told += zip(each.verdicts.columns.positions, each.verdicts.verdicts, strict=True)
+        for relation in each.relations:
+            held[relation.id] = held.get(relation.id, 0) + relation.sign
+    assert set(held.values()) <= {0, 1}
+    return sorted(name for name, count in held.items() if count), told
+
+
+@pytest.mark.parametrize(("plan", "first", "late"), list(product((PAIRS, BACK), "pq", "pq")))
+def test_a_late_event_that_ties_with_the_last_released_one_is_placed_by_its_source(plan: object, first: str, late: str) -> None:
+    assert plan in (PAIRS, BACK)
+    mine = PAIRS if plan is PAIRS else BACK
+    for names in ("AB", "BA"):
+        records = [event(names[0], 10, first, 5), event("C", 20, "c", 0), event(names[1], 10, late, 5 + (late > first))]
+        records[2]["_sequence"] += first == late
+        found, told = steps(EventTimeMatcher(mine, NUMBER_BITS), records, [2, 1])
+        assert (found, told) == (sorted(batch_ids(mine, records)), [])
+        records[2]["_sequence"] = 3  # of one source, by its number: before the other
+        found, told = steps(EventTimeMatcher(mine, NUMBER_BITS), records, [2, 1])
+        assert (found, told) == (sorted(batch_ids(mine, records)), [])
+
+
+@pytest.mark.parametrize("sizes", [[6], [2, 4], [3, 3], [3, 1, 1, 1], [1] * 6], ids=str)
+@pytest.mark.parametrize("saved", [False, True], ids=["", "saved"])
+def test_a_late_event_that_comes_again_in_its_round_is_a_repeat(sizes: list[int], saved: bool) -> None:
+    records = [event("A", 10, "p", 0), event("C", 20, "c", 0)]
+    records += [event("B", 12, "p", 1), event("B", 12, "p", 1), event("B", 13, "p", 2), event("B", 12, "p", 1)]
+    matcher = EventTimeMatcher(PAIRS, NUMBER_BITS)
+    if saved:
+        (columns,) = cuts(PAIRS, records, None)
+        low, told = 0, Verdicts()
+        for size in sizes:
+            found = matcher.step(columns.part(low, low + size))
+            told += zip(found.verdicts.columns.positions, found.verdicts.verdicts, strict=True)
+            matcher = EventTimeMatcher.load(PAIRS, matcher.dump(), NUMBER_BITS)
+            low += size
+    else:
+        found_ids, told = steps(matcher, records, sizes)
+        assert found_ids == sorted(batch_ids(PAIRS, judged(PAIRS, records).accepted(records)))
+    assert told == [(3, EventVerdict.REPEATED), (5, EventVerdict.REPEATED)]
+
+
+def test_an_interrupted_revision_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [event("B", 15, "p", 0), event("C", 20, "c", 0), event("A", 12, "p", 1)]
+    matcher = EventTimeMatcher(PAIRS, NUMBER_BITS)
+    (columns,) = cuts(PAIRS, records, None)
+    assert not len(matcher.step(columns).relations)
+    reviser = matcher.reviser
+    assert reviser is not None
+    before = matcher.dump()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reviser, "_compared", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reviser.revise()
+    assert matcher.dump() == before
+    assert [each.id for each in reviser.revise().added] == batch_ids(PAIRS, records) != []
+
+
+def test_a_revision_keeps_what_the_engine_has_worked_for_its_kernels() -> None:
+    """Otherwise a sequence with late events in every round would be matched event by event for ever."""
+    matcher = EventTimeMatcher(PAIRS, NUMBER_BITS, limits=SegmentLimits(events=600))
+    records = [event("A" if number % 2 else "C", number, "p", number) for number in range(1800)]
+    (columns,) = cuts(PAIRS, [*records, event("B", 1797.5, "q", 0)], None)
+    matcher.step(columns)
+    before = matcher.engine.owed
+    assert before > 0
+    matcher.passed(None)
+    assert matcher.engine.owed >= before

@@ -1,0 +1,259 @@
+"""A trimmed log: who starts, resumes, exports or derives finds what is left, and whoever lost something is told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import fairlead
+from fairlead.errors import LogError, StateError
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.core.block_columns import columns_of
+from fairlead.runtime.live.publisher.publisher import Publisher
+from fairlead.runtime.live.subscriber.stream_reader import blocks_between
+from tests.runtime.live.reading import APART, EMITTING, RULES, TYPES, ids, more, rows_of
+from tests.transport.log.logs import URLS, run
+from tests.transport.log.test_logs import taken
+
+PLACES = pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
+LOGS = pytest.mark.parametrize("url", URLS)
+
+
+async def pairs(fl: Client, low: int, high: int, names: str = "AB") -> None:
+    """One block for each event."""
+    for k in range(low, high):
+        for name in names:
+            await fl.publish(name, k=k, x=k, wait=True)
+
+
+async def trimmed(fl: Client, blocks: int) -> None:
+    """Trims all topics but for about so many of the newest blocks of each."""
+    for topic in await fl._registry.all_topics():
+        state = await fl.log.state(await fl.log.open_topics([topic]))
+        size = max(1, state.bytes * blocks // max(1, state.last - state.first + 1))
+        await fl.declare(f"TOPIC {topic} KEEP {size} B")
+    found = await fl.retain(apply=True)
+    assert any(each.trimmed for each in found), found
+    for each in found:
+        await fl.declare(f"TOPIC {each.topic} KEEP ALL")
+
+
+async def keys_of(fl: Client, rules: str, name: str | None, start: object, **more_told: bool) -> list[int]:
+    async with fl.subscribe(rules, name=name, start=start, **more_told) as sub:  # type: ignore[arg-type]
+        found = [each.members[0]["k"] for each in await more(sub)]
+        await sub.ack()
+        return found
+
+
+@LOGS
+@PLACES
+def test_every_start_finds_what_is_left(url: str | None, types: str, tmp_path: Path) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url, source="p") as fl:
+            await fl.declare(types)
+            await pairs(fl, 0, 20, "ABC")
+            assert await keys_of(fl, RULES, "old", "earliest") == list(range(20))
+            await trimmed(fl, 12)
+            kept = await keys_of(fl, RULES, "late", "earliest")
+            assert kept == list(range(kept[0], 20))
+            assert 0 < kept[0] < 19
+            assert await keys_of(fl, RULES, None, datetime(2020, 1, 1, tzinfo=UTC)) == kept
+            assert await keys_of(fl, RULES, "joins", "snapshot") == []
+            async with fl.subscribe(RULES, name="new") as sub:
+                await pairs(fl, 20, 22, "ABC")
+                assert [each.members[0]["k"] for each in await more(sub)] == [20, 21]
+            for name in ("old", "late", "joins"):
+                assert await keys_of(fl, RULES, name, "new") == [20, 21]
+            across = RULES.replace("B b", "C c").replace("b.k", "c.k")  # a merged stream that did not exist
+            assert await keys_of(fl, across, "x", "earliest") == list(range(kept[0], 22))
+            stream = await fl.log.open_topics(["main"] if types == TYPES else ["a"])
+            with pytest.raises(LogError, match="N024"):
+                _ = [each async for each in blocks_between(fl.log, stream, 0, 1)]
+            exported = await fl.export(RULES, tmp_path / "e.parquet")
+            table = pq.read_table(tmp_path / "e.parquet")
+            found = fairlead.match(fairlead.compile(f"{TYPES} {RULES}"), table, position="position")
+            async with fl.subscribe(RULES, start="earliest") as sub:
+                assert ids(found.relations) == ids(await more(sub))
+            assert exported.events == table.num_rows > 0
+
+    run(work)
+
+
+async def published(fl: Client, source: str, low: int, high: int) -> None:
+    """By another publisher, in blocks of one event."""
+    publisher = Publisher(fl.log, fl._registry, source, 0.001, 60.0)
+    for k in range(low, high):
+        for name in "AB":
+            await publisher.publish(name, {"k": k, "x": k}, wait=True)
+    await publisher.close(flush=True)
+
+
+@LOGS
+@PLACES
+def test_a_publisher_that_returns_continues_its_numbers(url: str | None, types: str) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(types)
+            await published(fl, "p", 0, 5)
+            await published(fl, "q", 100, 110)
+            assert len(await keys_of(fl, RULES, "old", "earliest")) == 15
+            await trimmed(fl, 4)  # all of p, not all of q
+            await published(fl, "p", 5, 7)
+            await published(fl, "q", 110, 111)
+            assert await keys_of(fl, RULES, "old", "new") == [5, 6, 110]
+            last = await fl.log.last_block_of((await fl.types())["A"].topic, "p", "A")
+            assert last is not None
+            assert last.block.number == 6
+            assert (await keys_of(fl, RULES, None, "earliest"))[-3:] == [5, 6, 110]
+
+    run(work)
+
+
+@LOGS
+@PLACES
+def test_who_has_not_read_what_is_trimmed_is_told_and_can_start_again(url: str | None, types: str) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(types)
+            await published(fl, "p", 0, 3)
+            assert await keys_of(fl, RULES, "slow", "earliest") == [0, 1, 2]
+            await published(fl, "p", 3, 20)
+            (first, *_) = await fl.retain()
+            assert first.trimmed == 0
+            await trimmed(fl, 6)
+            with pytest.raises(StateError, match=r"S144 events of A, B that were not read .* positions \d+ to \d+ of FL_"):
+                await keys_of(fl, RULES, "slow", "new")
+            await fl.forget("slow")
+            kept = await keys_of(fl, RULES, "slow", "earliest")
+            assert kept == list(range(kept[0], 20))
+            assert kept[0] > 3
+            await published(fl, "p", 20, 22)
+            assert await keys_of(fl, RULES, "slow", "new") == [20, 21]
+
+    run(work)
+
+
+@LOGS
+def test_a_subscriber_of_a_rare_type_has_lost_nothing(url: str | None) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url, source="p") as fl:
+            await fl.declare(TYPES)
+            await pairs(fl, 0, 2, "C")
+            assert await keys_of(fl, "SUBSCRIPTION R MATCH C c", "rare", "earliest") == [0, 1]
+            await pairs(fl, 2, 30)
+            await trimmed(fl, 6)
+            assert await keys_of(fl, "SUBSCRIPTION R MATCH C c", "rare", "new") == []
+            await pairs(fl, 30, 32, "C")
+            assert await keys_of(fl, "SUBSCRIPTION R MATCH C c", "rare", "new") == [30, 31]
+            assert await keys_of(fl, "SUBSCRIPTION R MATCH C c", None, "earliest") == [30, 31]
+
+    run(work)
+
+
+@LOGS
+@PLACES
+def test_what_all_durable_subscribers_have_read_is_trimmed(url: str | None, types: str) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(types)
+            await published(fl, "p", 0, 10)
+            assert len(await keys_of(fl, RULES, "one", "earliest")) == 10
+            async with fl.subscribe(RULES, name="two", start="earliest") as two:
+                async for relation in two:
+                    if relation.members[0]["k"] == 4:
+                        await two.ack(relation)
+                        break
+            assert all(each.trimmed == 0 for each in await fl.retain(apply=True))  # no policy, and not asked for
+            plan = await fl.retain(read=True)
+            assert [each.trimmed for each in await fl.retain(apply=True, read=True)] == [each.trimmed for each in plan]
+            assert all(not each.behind for each in plan)
+            assert await keys_of(fl, RULES, "two", "new") == [5, 6, 7, 8, 9]
+            found = await fl.retain(apply=True, read=True)
+            assert {each.why for each in found} <= {"read", ""}
+            assert any(each.trimmed for each in found)
+            await published(fl, "p", 10, 12)
+            for name in ("one", "two"):
+                assert await keys_of(fl, RULES, name, "new") == [10, 11]
+
+    run(work)
+
+
+@LOGS
+def test_a_gap_that_trimming_does_not_explain_is_found(url: str | None) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(TYPES)
+            await published(fl, "p", 0, 10)
+            await published(fl, "q", 10, 12)
+            await trimmed(fl, 8)
+            stream = await fl.log.open_topics(["main"])
+            first = (await fl.log.state(stream)).first
+            await fl.log.trim(stream, first + 1)  # removed otherwise: its head is not noted
+            with pytest.raises(LogError, match="N020"):
+                await keys_of(fl, RULES, None, "earliest")
+            assert await keys_of(fl, RULES, None, (first + 1) << 12)  # as the error says
+
+    run(work)
+
+
+@LOGS
+@PLACES
+def test_what_is_derived_is_stored_once_before_and_after_trimming(url: str | None, types: str) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(types)
+            await published(fl, "p", 0, 10)
+            stored: list[int] = []
+            assert len(await keys_of(fl, EMITTING, "one", "earliest")) == 10
+            stored += [each["k"] for each in await rows_of(fl, "Pair")]
+            await trimmed(fl, 6)
+            before = {each["k"] for each in await left_of(fl, "Pair")}
+            await published(fl, "p", 10, 12)
+            for name, start in (("two", "earliest"), ("one", "new"), ("three", "snapshot"), ("four", "new")):
+                await keys_of(fl, EMITTING, name, start)
+            stored += [each["k"] for each in await left_of(fl, "Pair") if each["k"] not in before]
+            assert stored == list(range(12))
+            await published(fl, "p", 12, 14)
+            await fl.forget("one")  # the others go on
+            for name in ("two", "four"):
+                assert await keys_of(fl, EMITTING, name, "new") == [12, 13]
+            assert [each["k"] for each in await left_of(fl, "Pair")][-4:] == [10, 11, 12, 13]
+
+    run(work)
+
+
+@LOGS
+def test_a_lineage_that_was_trimmed_away_derives_from_now_on(url: str | None) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(TYPES)
+            await published(fl, "p", 0, 3)
+            await keys_of(fl, EMITTING, "one", "earliest")
+            await published(fl, "p", 3, 20)
+            await trimmed(fl, 10)
+            with pytest.raises(StateError, match="S144"):
+                await keys_of(fl, EMITTING, "one", "new")
+            await fl.forget("one")
+            kept = await keys_of(fl, EMITTING, "one", "earliest")
+            assert kept[-1] == 19
+            assert await left_of(fl, "Pair") == []
+            await published(fl, "p", 20, 22)
+            assert await keys_of(fl, EMITTING, "one", "new") == [20, 21]
+            assert await keys_of(fl, EMITTING, "two", "earliest") == [*kept, 20, 21]
+            assert [each["k"] for each in await left_of(fl, "Pair")] == [20, 21]
+
+    run(work)
+
+
+async def left_of(fl: Client, name: str) -> list[dict[str, Any]]:
+    """The events of a type that its topic still has."""
+    event_type = (await fl.types())[name]
+    stream = await fl.log.open_topics([event_type.topic])
+    state = await fl.log.state(stream)
+    blocks = await taken(fl.log, stream, state.last - state.first + 1, after=state.first - 1)
+    columns = columns_of(blocks, {name: event_type}, 0)
+    return columns.tables[name].to_pylist() if name in columns.tables else []

@@ -1,0 +1,143 @@
+"""What users with exactly the rights of a policy do: rules in event time, routes, a gateway, logins by key and by hash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import nkeys  # type: ignore[import-untyped]
+import pytest
+
+import fairlead
+from fairlead.errors import LogError
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.rights.apply import apply
+from fairlead.runtime.rights.policy import policy_of
+from fairlead.runtime.rights.server_config import server_config
+from fairlead.transport.log.jetstream.server import Server
+from fairlead.web.gateway import Settings
+from fairlead.web.serving import gateway
+from tests.runtime.live.reading import ids, more
+from tests.transport.log.logs import run
+from tests.web.served import Asker, sse
+
+pytestmark = pytest.mark.server
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+HASH = "$2b$04$ObMYaApRtRqwQipejNwFi.FEK3KX9GUWvPlUgXCOD83e47QwhC6AG"
+TYPES = (
+    "TOPIC a (A, Seen) TOPIC c (C) TYPE A (k INT, at TIMESTAMP) TIME at TYPE C (k INT, at TIMESTAMP) TIME at TYPE Seen (k INT)"
+)
+POLICY = """
+users:
+  boss: {{password: $PASSWORD, manage: true}}
+  shop: {{password: '{hash}', publish: [a, c], sources: [shop]}}
+  desk: {{nkey: {key}, subscribe: [a, c], names: [desk], heartbeat: true}}
+  web: {{password: $PASSWORD, gateway: true}}
+"""
+
+
+@asynccontextmanager
+async def served(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Client, Client, Client, str]]:
+    """The boss, the shop and the desk; the url."""
+    monkeypatch.setenv("PASSWORD", "pass")
+    seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
+    (folder / "desk.nk").write_bytes(seed)
+    policy = policy_of(POLICY.format(hash=HASH, key=nkeys.from_seed(bytearray(seed)).public_key.decode()))
+    with Server(folder / "log", durable=False, more=server_config(policy)) as server:
+        async with (
+            fairlead.connect(server.url, user="boss", password="pass", source="boss") as boss,
+        ):
+            await boss.declare(TYPES)
+            await apply(boss.log, policy)
+            async with (
+                fairlead.connect(server.url, user="shop", password="pass", source="shop") as shop,
+                fairlead.connect(server.url, nkey=str(folder / "desk.nk"), source="desk") as desk,
+            ):
+                yield boss, shop, desk, server.url
+
+
+async def publish(shop: Client, numbers: range) -> None:
+    """Times run back by two seconds and a half, from one topic to the other."""
+    for number in numbers:
+        for name, back in (("C", 0.0), ("A", 2.5)):
+            at = START + timedelta(seconds=10 + number - back)
+            await shop.publish(name, k=number % 2, at=at, wait=True)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "ORDER BY at DELAY 3 SECONDS SUBSCRIPTION S MATCH A a THEN C c PER k",
+        "ORDER BY at DELAY 1 SECONDS LATE REVISE WITHIN 1 MINUTES SUBSCRIPTION S MATCH A a THEN C c PER k",
+        "SUBSCRIPTION S MATCH A a THEN A b WHERE a.k = 1 AND b.k = 1",
+        "SUBSCRIPTION S MATCH A a AND C c PER k",
+    ],
+    ids=["event time", "revisions", "a route", "a merged stream"],
+)
+def test_a_subscriber_gets_what_the_manager_gets(rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (boss, shop, desk, _):
+            await publish(shop, range(6))
+            found = []
+            for numbers in (range(6, 12), range(12, 14)):
+                async with desk.subscribe(rules, name="desk", start="earliest") as sub:
+                    await publish(shop, numbers)
+                    found += ids(await more(sub))
+                    await sub.ack()
+            async with boss.subscribe(rules, start="earliest") as sub:
+                assert ids(await more(sub)) == found
+            assert len(found) > 2
+
+    run(work)
+
+
+def test_logins_by_key_and_by_hash_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (_, _, _, url):
+            with pytest.raises(LogError, match="N003"):
+                async with fairlead.connect(url, nkey=str(tmp_path / "desk.nk"), source="desk") as again:
+                    await again.publish("A", k=1, at=START, wait=True)
+            other = tmp_path / "other.nk"
+            other.write_bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
+            for given in ({"nkey": str(other)}, {"user": "shop", "password": "Pass"}, {"user": "shop", "password": HASH}):
+                with pytest.raises(LogError, match=r"N00[23]"):
+                    async with fairlead.connect(url, patience=3, **given):  # type: ignore[arg-type]
+                        pass
+
+    run(work)
+
+
+def test_a_gateway_publishes_and_delivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With states, which a gateway may save; a second one continues."""
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (_, _, _, url):
+            monkeypatch.setenv("FAIRLEAD_USER", "web")
+            monkeypatch.setenv("FAIRLEAD_PASSWORD", "pass")
+            seen: list[str] = []
+            for number in range(2):
+                async with (
+                    gateway(url, Settings()) as address,
+                    aiohttp.ClientSession(address) as session,
+                ):
+                    asker = Asker(session, url)
+                    rules = "SUBSCRIPTION S MATCH A a THEN C c PER k"
+                    status, _ = await asker.post("/subscriptions", {"name": "page", "rules": rules, "start": "earliest"})
+                    assert status in (200, 201)
+                    for name in "AC":
+                        event = {"type": name, "k": number, "at": START.isoformat()}
+                        assert (await asker.post("/events", [event]))[0] == 202
+                    async with session.get("/subscriptions/page/events") as response:
+                        async for found in sse(response):
+                            if "data" in found:
+                                seen.append(found.relation["id"])
+                                await asker.post("/subscriptions/page/acknowledgements", {"id": found["id"]})
+                                break
+            assert len({*seen}) == 2
+
+    run(work)
