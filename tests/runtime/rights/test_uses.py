@@ -126,7 +126,7 @@ def test_a_gateway_publishes_and_delivers(tmp_path: Path, monkeypatch: pytest.Mo
                     aiohttp.ClientSession(address) as session,
                 ):
                     asker = Asker(session, url)
-                    rules = "SUBSCRIPTION S MATCH A a THEN C c PER k"
+                    rules = "SUBSCRIPTION S MATCH A a AND C c PER k"
                     status, _ = await asker.post("/subscriptions", {"name": "page", "rules": rules, "start": "earliest"})
                     assert status in (200, 201)
                     for name in "AC":
