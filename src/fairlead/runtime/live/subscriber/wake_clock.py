@@ -19,7 +19,7 @@ from fairlead.transport.clocks import clocks
 
 PAUSES = 16
 """With this pause a subscriber uses about a seventeenth of a processor under steady load, as far as the strokes allow it."""
-STROKE_SECONDS, STROKE_SECONDS_MIN, STROKE_SECONDS_MAX = 0.016, 0.001, 0.064
+STROKE_SECONDS, STROKE_SECONDS_MIN, STROKE_SECONDS_MAX = 0.016, 0.001, 0.032
 """Events wait for half of that, on average. With 32 ms ten subscribers used a fifth less of the processors, and delivered 6 to
 12 ms later; where no processor was left at 16 ms, they delivered sooner (benchmarks/README.md)."""
 BUSY, IDLE = 0.7, 0.45
