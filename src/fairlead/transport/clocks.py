@@ -23,6 +23,10 @@ class Clocks:
         """Seconds since some moment. They only increase."""
         return time.monotonic()
 
+    def busy(self) -> float:
+        """Seconds for which the process has used a processor."""
+        return time.process_time()
+
     @property
     def process(self) -> int:
         """A number that other processes of the machine do not have."""

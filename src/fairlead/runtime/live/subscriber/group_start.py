@@ -33,11 +33,13 @@ from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.group_task import OpenedGroup, SilentLineage
 from fairlead.runtime.live.subscriber.leading_lineage import EQUAL, LeadingLineage, base_key
+from fairlead.runtime.live.subscriber.match_threads import MatchThreads
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.request import Start, SubscriptionRequest
 from fairlead.runtime.live.subscriber.snapshots import Snapshots, SnapshotTimes, SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import report
 from fairlead.runtime.live.subscriber.trim_check import first_of
+from fairlead.runtime.live.subscriber.wake_clock import WakeClock
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Log, Stream
 
@@ -47,11 +49,12 @@ BESIDE = "="
 
 class SharedWork:
     """What the subscribers of one client share: the columns of blocks, who saved which snapshot last, and how many rejected
-    blocks they have read, by code."""
+    blocks they have read, by code; when they wake, and the threads in which they match."""
 
     def __init__(self) -> None:
         self.rejected = Counter[str]()
         self.cache, self.times = ColumnCache(report, Lock()), SnapshotTimes()
+        self.clock, self.threads = WakeClock(), MatchThreads()
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,8 @@ The order of the steps ensures that each takes effect once:
     4. save snapshots periodically: all derived blocks up to a snapshot are stored (2), so a reader that starts from it need not
        store them again
 
-A task that does not lag continues together with the others of its process, and not too often. An engine takes about as long for
-one event as for a thousand. So it pauses for several times as long as it worked, and the next events are matched together. A
-pause ends at a tick of a clock that the process shares. The clock ticks every few milliseconds, and twice, four times … as
-often for tasks whose work was short. So the subscribers of a process receive the same blocks, and share the work of preparing
-them (core/block_columns.py).
+A task that does not lag pauses, and continues together with the others of its process (wake_clock.py): so they receive the
+same blocks, and share the work of preparing them (core/block_columns.py).
 
 Takes: groups and their streams. Gives: batches, to a receiver. Never: reads faster than the receiver accepts.
 """
@@ -24,33 +21,28 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.model.plans.plan import Plan
-from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, Rejected
+from fairlead.runtime.live.core.block_columns import Rejected
 from fairlead.runtime.live.core.deliveries import Batch, GroupFindings, JointDeliveries
 from fairlead.runtime.live.core.derived_blocks import HOPS_MAX
 from fairlead.runtime.live.core.follower import Follower, JointReading
 from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.runtime.live.core.stream_merge import Stretch
+from fairlead.runtime.live.subscriber.match_threads import MatchThreads
 from fairlead.runtime.live.subscriber.snapshots import SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import OrderedReader
 from fairlead.runtime.live.subscriber.trim_check import require_kept
-from fairlead.transport.clocks import clocks
+from fairlead.runtime.live.subscriber.wake_clock import WakeClock
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.block_store import Tails
 from fairlead.transport.log.protocol import Log, Stream, Trimmed
 
 LOGGER = logging.getLogger("fairlead")
-PAUSES = 16
-"""With this pause a subscriber uses about a seventeenth of a processor under steady load, as far as the ticks allow it."""
-STROKE_SECONDS_MAX, STROKE_SECONDS_MIN = 0.016, 0.001
-"""Events wait for half of that, on average. With 32 ms ten subscribers used a fifth less of the processors, and delivered 6 to
-12 ms later."""
-GOLDEN = 0.618034
-"""The fractional parts of its multiples are spread as evenly as possible."""
 
 
 @dataclass(eq=False)
@@ -83,7 +75,8 @@ def looping(name: str, emits: Sequence[str]) -> StateError:
 
 class GroupTask:
     """`plan`: the plan of the relations that the groups deliver. `only`: the filter on the stream, if there is a single one.
-    `rejected`: counts the rejected blocks of all tasks. `verdicts`: deliver reports on events that take no part."""
+    `rejected`: counts the rejected blocks of all tasks. `verdicts`: deliver reports on events that take no part. `clock`,
+    `threads`: shared by the tasks of a client."""
 
     def __init__(
         self,
@@ -95,8 +88,11 @@ class GroupTask:
         rejected: Counter[str] | None = None,
         *,
         verdicts: bool = False,
+        clock: WakeClock | None = None,
+        threads: MatchThreads | None = None,
     ) -> None:
         self._log, self.groups, self.only = log, groups, only
+        self._clock, self._threads = clock or WakeClock(), threads or MatchThreads()
         names = {each.key: each.group.names for each in groups} if verdicts else None
         self.deliveries = JointDeliveries(plan, {each.key: each.ledger for each in groups}, names)
         followed: list[OpenedGroup | SilentLineage] = [*groups, *(each.beside for each in groups if each.beside is not None)]
@@ -137,8 +133,8 @@ class GroupTask:
                         await receive(batch)  # 3
                 for writer in self._writers:
                     await writer.save_if_due()  # 4
-            if events < EVENTS_TOGETHER:
-                await asyncio.sleep(pause(clock(), clock() - begun))
+            if not self._clock.lags(events):
+                await asyncio.sleep(self._clock.pause(clock(), clock() - begun))
 
     def _warn_of_loops(self) -> None:
         for lineage in (each.lineage for each in self.reading.followers if each.lineage.looped):
@@ -153,8 +149,7 @@ class GroupTask:
         """Matches that may take long run in threads, so that the event loop stays responsive and can cancel them."""
         shares = self.reading.shares(some)
         slow = [(each, share) for each, share in shares if each.lineage.may_take_long]
-        loop = asyncio.get_running_loop()
-        works = {each: loop.run_in_executor(None, each.feed, share) for each, share in slow}
+        works = {each: self._threads.run(partial(each.feed, share)) for each, share in slow}
         try:
             quick = {each: each.feed(share) for each, share in shares if each not in works}
         finally:
@@ -195,12 +190,3 @@ class GroupTask:
         """The subscriber leaves: save snapshots, unless a derived block of theirs is not stored."""
         for each in self._writers:
             await each.end(self._settled)
-
-
-def pause(now: float, work: float) -> float:
-    """How long to wait. `work`: the seconds that the subscriber has worked, up to now."""
-    every = STROKE_SECONDS_MAX
-    while every / 2 >= max(PAUSES * work, STROKE_SECONDS_MIN):
-        every /= 2
-    phase = clocks().process * GOLDEN * STROKE_SECONDS_MAX  # so that not all processes wake at once
-    return every - (now + phase) % every

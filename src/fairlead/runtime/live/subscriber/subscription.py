@@ -148,8 +148,18 @@ class LiveSubscription:
         if self._record is not None:
             for each in groups:
                 self._record.groups[each.key]["routes"] = routes
-        rejected = self._shared.rejected
-        return GroupTask(self._log, plan, groups, self._log.patience, only, rejected, verdicts=self._request.verdicts)
+        shared, verdicts = self._shared, self._request.verdicts
+        return GroupTask(
+            self._log,
+            plan,
+            groups,
+            self._log.patience,
+            only,
+            shared.rejected,
+            verdicts=verdicts,
+            clock=shared.clock,
+            threads=shared.threads,
+        )
 
     async def _run(self, task: GroupTask) -> None:
         try:

@@ -48,6 +48,9 @@ class SimulatedNode(Clocks):
     def monotonic(self) -> float:
         return self._loop.time()
 
+    def busy(self) -> float:
+        return 0.0
+
     @property
     def process(self) -> int:
         return self.number
