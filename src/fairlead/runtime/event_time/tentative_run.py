@@ -40,10 +40,12 @@ from fairlead.order.held_events import NOTHING_HELD
 from fairlead.order.total import in_order
 from fairlead.runtime.event_time.buffer import EVERYTHING, NO_EVENTS, EventTimeBuffer, rows_of
 from fairlead.runtime.event_time.matcher import EventTimeMatcher
-from fairlead.runtime.event_time.segment import NO_IDS, KeptBatch, first_keys, joined, with_late
+from fairlead.runtime.event_time.segment import NO_IDS, KeptBatch, first_keys, joined, joined_columns, with_late
 from fairlead.runtime.sorting import in_their_places
 
 Numbers = npt.NDArray[np.int64]
+ArrivedBatch = tuple[Columns, npt.ArrayLike | None]
+"""The next events of a sequence, and when the log stored each (microseconds), if AHEAD is about that."""
 
 
 @dataclass(frozen=True)
@@ -153,32 +155,43 @@ class TentativeRun:
         """Whether the relations after this frontier are known here, to somebody who has given all events up to `last`."""
         return not self.broken and self.last >= last and self.segments[0].after < max(frontier, NOWHERE + 1)
 
-    def advance(self, columns: Columns, stored: npt.ArrayLike | None = None, check: Callable[[], None] | None = None) -> bool:
-        """The next events of the sequence; those that the run has been given are skipped. `check`: ends a long search by an
-        exception. Returns whether the run could take them: not those before its first segment, which are late and revise.
-        After an exception, or if it could not, the run is broken."""
+    def advance(self, arrived: Sequence[ArrivedBatch], check: Callable[[], None] | None = None) -> bool:
+        """The next events of the sequence, all at once; those that the run has been given are skipped. `check`: ends a long
+        search by an exception. Returns whether the run could take them: not those before its first segment, which are late and
+        revise. After an exception, or if it could not, the run is broken."""
+        self.broken = True
+        fresh, low = list[Columns](), EVERYTHING
+        for columns, stored in arrived:
+            if (found := self._accepted(columns, stored)) is not None:
+                fresh.append(found[0])
+                low = min(low, found[1])
+        if low <= self.segments[0].after:
+            return False
+        if fresh:
+            self._stop, self._made = check, None
+            self._take(fresh[0] if len(fresh) == 1 else joined_columns(fresh), low)
+            self._stop = None
+        self.broken = False
+        if self.buffer.frontier.at > self._frontiers[-1]:
+            self._frontiers.append(self.buffer.frontier.at)
+        while len(self.segments) > 1 and self.segments[1].after < self._frontiers[0]:  # 5
+            del self.segments[0]
+        return True
+
+    def _accepted(self, columns: Columns, stored: npt.ArrayLike | None) -> tuple[Columns, int] | None:
+        """The events that are new and take part, and the least first order key of them."""
         known = int(np.searchsorted(columns.position_array, self.last, "right"))
         if known:
             columns = columns.part(known, len(columns))
             stored = None if stored is None else np.asarray(stored)[known:]
         if not len(columns):
-            return True
-        self.broken, self._made = True, None
+            return None
         judged = self.buffer.judge(columns, stored)  # 1
         mine = judged.held | judged.revising
-        if mine.any():
-            keys = judged.values[mine]
-            if keys.min() <= self.segments[0].after:
-                return False
-            taken = judged.columns if mine.all() else rows_of(judged.columns, np.flatnonzero(mine), self.plan.catalogue)
-            self._stop = check
-            self._take(taken, int(keys.min()))
-            self._stop = None
-        self.broken = False
-        self._frontiers.append(self.buffer.frontier.at)
-        while len(self.segments) > 1 and self.segments[1].after < self._frontiers[0]:  # 5
-            del self.segments[0]
-        return True
+        if not mine.any():
+            return None
+        low = int(judged.values[mine].min())
+        return (judged.columns if mine.all() else rows_of(judged.columns, np.flatnonzero(mine), self.plan.catalogue)), low
 
     def _take(self, fresh: Columns, low: int) -> None:
         self._reach = 3 * self._reach // 4

@@ -80,8 +80,8 @@ class ColumnCache:
     """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py). `steps`: what
     they release in an order by value. `runs`: what they deliver early."""
 
-    def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
-        self._report, self._lock, self.steps, self.runs = report, lock, SharedSteps(lock), SharedRuns()
+    def __init__(self, report: Report, lock: AbstractContextManager[Any], runs: SharedRuns | None = None) -> None:
+        self._report, self._lock, self.steps, self.runs = report, lock, SharedSteps(lock), runs or SharedRuns()
         self._made: dict[CacheKey, list[tuple[list[EventType], Prepared, Rejected]]] = {}
 
     def prepared(

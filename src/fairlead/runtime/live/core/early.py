@@ -21,6 +21,7 @@ back; which subscriptions are certain at once. Never: changes what the matcher f
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, overload
 from weakref import ReferenceType, ref
@@ -35,8 +36,23 @@ from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.relations.relation import MINUS, PLUS, Relation
 from fairlead.runtime.event_time import EventTimeMatcher
 from fairlead.runtime.event_time.id_differences import differences, places_without
-from fairlead.runtime.event_time.tentative_run import NOTHING_TENTATIVE, RUN_LIMITS, RunLimits, TentativeRelations, TentativeRun
+from fairlead.runtime.event_time.tentative_run import (
+    NOTHING_TENTATIVE,
+    RUN_LIMITS,
+    ArrivedBatch,
+    RunLimits,
+    TentativeRelations,
+    TentativeRun,
+)
 from fairlead.runtime.live.core.routes import reads_only_events
+
+Check = Callable[[], None]
+Turn = Callable[[Check | None], AbstractContextManager[None]]
+
+
+def no_turns(check: Check | None) -> AbstractContextManager[None]:
+    """Where there is one thread."""
+    return nullcontext()
 
 
 class EarlyRelations(Sequence[Relation]):
@@ -64,47 +80,60 @@ class EarlyRelations(Sequence[Relation]):
             taken_back = wanted < len(gone)
             found = gone[wanted] if taken_back else fresh[wanted - len(gone)]
             return replace(found, early=True, sign=MINUS if taken_back else PLUS)
-        if wanted.step != 1:
+        if wanted.step < 0:
             return [self[each] for each in wanted]
-        low, high = (max(0, each - len(gone)) for each in (wanted.start, wanted.stop))
-        return EarlyRelations(gone[wanted.start : wanted.stop], fresh[low:high])
+        places = np.array(wanted, dtype=np.int64)
+        border = int(np.searchsorted(places, len(gone)))
+        return EarlyRelations(_chosen(gone, places[:border]), _chosen(fresh, places[border:] - len(gone)))
+
+
+class LineageRuns:
+    """The tentative runs of one lineage, as long as a subscriber uses them. `turn`: matches may run in threads
+    (group_task.py), one at a time works on these runs."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._runs: list[ReferenceType[TentativeRun]] = []
+
+    def __iter__(self) -> Iterator[TentativeRun]:
+        return iter([run for each in self._runs if (run := each()) is not None])
+
+    def add(self, run: TentativeRun) -> None:
+        self._runs = [*(ref(each) for each in self if not each.broken), ref(run)]
 
 
 class SharedRuns:
-    """The tentative runs of one client, by lineage, as long as a subscriber uses them."""
+    """The tentative runs of one client, by lineage. `turns`: makes what threads take turns by."""
 
-    def __init__(self) -> None:
-        self._runs: dict[Hashable, list[ReferenceType[TentativeRun]]] = {}
+    def __init__(self, turns: Callable[[], Turn] = lambda: no_turns) -> None:
+        self._turns = turns
+        self._runs: dict[Hashable, LineageRuns] = {}
 
-    def of(self, lineage: Hashable) -> list[TentativeRun]:
-        return [run for each in self._runs.get(lineage, ()) if (run := each()) is not None]
-
-    def add(self, lineage: Hashable, run: TentativeRun) -> None:
-        self._runs = {key: left for key, some in self._runs.items() if (left := [each for each in some if each() is not None])}
-        self._runs.setdefault(lineage, []).append(ref(run))
+    def of(self, lineage: Hashable) -> LineageRuns:
+        if lineage not in self._runs:
+            self._runs[lineage] = LineageRuns(self._turns())
+        return self._runs[lineage]
 
 
 class EarlyMatcher:
-    """`first`: the matcher that waits. `runs`, `lineage`: where to share tentative runs, and with whom; None: with nobody.
-    `check`: ends a long search by an exception. `arguments`: those of engines. `open`: delivered early, neither confirmed nor
-    taken back."""
+    """`first`: the matcher that waits. `runs`: those of its lineage. `check`: ends a long search by an exception. `arguments`:
+    those of engines. `open`: delivered early, neither confirmed nor taken back."""
 
     def __init__(
         self,
         first: EventTimeMatcher,
-        runs: SharedRuns | None = None,
-        lineage: Hashable = None,
+        runs: LineageRuns | None = None,
         *,
-        check: Callable[[], None] | None = None,
+        check: Check | None = None,
         limits: RunLimits = RUN_LIMITS,
         **arguments: Any,
     ) -> None:
-        self._first, self._runs, self._lineage = first, runs, lineage
+        self._first, self._runs = first, LineageRuns(no_turns) if runs is None else runs
         self._check, self._limits, self._arguments = check, limits, arguments
         self.open = NOTHING_TENTATIVE
         self.run: TentativeRun | None = None
         self._given = first.buffer.last
-        self._arrived: list[tuple[Columns, Numbers | None]] = []
+        self._arrived: list[ArrivedBatch] = []
 
     def step(self, columns: Columns, stored: Numbers | None, confirmed: Sequence[Relation]) -> Sequence[Relation]:
         """The last batch of the first matcher, and what it has delivered for it."""
@@ -130,25 +159,23 @@ class EarlyMatcher:
         """What differs from what is open, after all batches so far."""
         if self.is_settled:
             return ()
-        self.run = self._brought_up()
+        frontier = self._first.buffer.frontier.at
+        with self._runs.turn(self._check):
+            self.run = self._brought_up(frontier)
+            before, now = self.open, self.run.after(frontier)
         self._arrived, self._given = [], self._first.buffer.last
-        before, now = self.open, self.run.after(self._first.buffer.frontier.at)
         gone, fresh = differences(before.ids, now.ids)
         self.open = now
         return EarlyRelations(_chosen(before.relations, gone), _chosen(now.relations, fresh))
 
-    def _brought_up(self) -> TentativeRun:
+    def _brought_up(self, frontier: int) -> TentativeRun:
         """A run that has been given what the first matcher has, or more."""
-        frontier = self._first.buffer.frontier.at
-        known = [] if self._runs is None else self._runs.of(self._lineage)
-        known += [self.run] if self.run is not None and self._runs is None else []
-        serving = [each for each in known if each.serves(frontier, self._given)]
+        serving = [each for each in self._runs if each.serves(frontier, self._given)]
         run = max(serving, key=lambda each: each.last, default=None)
-        if run is not None and all(run.advance(*each, self._check) for each in self._arrived):
+        if run is not None and run.advance(self._arrived, self._check):
             return run
         made = TentativeRun(self._first, limits=self._limits, **self._arguments)
-        if self._runs is not None:
-            self._runs.add(self._lineage, made)
+        self._runs.add(made)
         return made
 
 

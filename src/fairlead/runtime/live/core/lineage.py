@@ -90,12 +90,11 @@ class Lineage:
 
     def begin_early(self, runs: SharedRuns, key: str) -> None:
         """Find early deliveries from here on, if the events are in an order by value. `key`: of the group on its streams.
-        Subscribers share what they find if they have the same rules, with the same names and types, from the same origin; and
-        if nobody has to wait for a search in another thread."""
+        Subscribers share what they find if they have the same rules, with the same names and types, from the same origin."""
         declared = tuple(str(self.group.plan.catalogue[name]) for name in self.group.types)
         told = key, self.group.names, self.origin, declared
         for number, each in enumerate(self.strands):
-            each.begin_early(None if self.may_take_long else runs, (*told, number))
+            each.begin_early(runs.of((*told, number)))
 
     @property
     def is_settled(self) -> bool:

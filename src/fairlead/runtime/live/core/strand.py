@@ -11,7 +11,7 @@ skips a block.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.event_time.shared_steps import SharedSteps
 from fairlead.runtime.live.core.block_columns import ColumnCache, Rejected
-from fairlead.runtime.live.core.early import EarlyMatcher, SharedRuns, reordered
+from fairlead.runtime.live.core.early import EarlyMatcher, LineageRuns, reordered
 from fairlead.runtime.live.core.stream_groups import GroupStream
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.runtime.parts import OrderPart
@@ -161,10 +161,10 @@ class Strand:
         runs, by = places.runs_of(found.by), places.own(found.by)
         return StrandFindings(found.relations, runs, len(columns), by, final.relations, final.by, verdicts, ahead)
 
-    def begin_early(self, runs: SharedRuns | None, lineage: Hashable) -> None:
-        """Find early deliveries from here on. `runs`, `lineage`: see EarlyMatcher."""
+    def begin_early(self, runs: LineageRuns) -> None:
+        """Find early deliveries from here on. `runs`: those of the lineage."""
         if self.matcher is not None and self.early is None:
-            self.early = EarlyMatcher(self.matcher, runs, lineage, **self._arguments)
+            self.early = EarlyMatcher(self.matcher, runs, **self._arguments)
 
     def _prepared(
         self,
