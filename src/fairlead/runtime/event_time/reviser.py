@@ -37,13 +37,14 @@ from fairlead.matching.results.delivery_order import ids_of, taken
 from fairlead.model.events.columns import Columns
 from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Plan
-from fairlead.model.relations.identity import ID_BYTES, Words, to_bytes
+from fairlead.model.relations.identity import Words
 from fairlead.model.relations.relation import Relation
 from fairlead.order.event_identity import event_identities
 from fairlead.order.frontier import NOWHERE
 from fairlead.order.holdback import head_and_rest, with_head
 from fairlead.order.total import SEQUENCE
 from fairlead.runtime.event_time.buffer import EVERYTHING, NO_EVENTS, rows_of
+from fairlead.runtime.event_time.id_differences import differences
 from fairlead.runtime.event_time.segment import (
     NO_IDS,
     KeptBatch,
@@ -355,26 +356,3 @@ def _at_places(found: Iterator[Sequence[Relation]] | Sequence[Sequence[Relation]
         made += taken(some, mine) if len(mine) else []
         start += len(some)
     return made
-
-
-def differences(before: Words, now: Words) -> tuple[Numbers, Numbers]:
-    """The places of the ids that are only in the one, and of those that are only in the other. Most are equal from the first
-    and from the last on: only what lies between is looked up."""
-    head = _alike(before, now)
-    tail = _alike(before[head:][::-1], now[head:][::-1])
-    texts = []
-    for each in (before[head : len(before) - tail], now[head : len(now) - tail]):
-        text = to_bytes(each)
-        texts.append([text[at : at + ID_BYTES] for at in range(0, len(text), ID_BYTES)])
-    gone, fresh = (
-        np.array([at + head for at, each in enumerate(mine) if each not in others], dtype=np.int64)
-        for mine, others in ((texts[0], set(texts[1])), (texts[1], set(texts[0])))
-    )
-    return gone, fresh
-
-
-def _alike(one: Words, other: Words) -> int:
-    """How many of the first are equal."""
-    shorter = min(len(one), len(other))
-    unlike = np.flatnonzero((one[:shorter] != other[:shorter]).any(axis=1))
-    return int(unlike[0]) if len(unlike) else shorter

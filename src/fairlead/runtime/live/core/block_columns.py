@@ -22,6 +22,7 @@ from fairlead.model.events.columns import Columns, code_type
 from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.types import HEARTBEAT, Catalogue, EventType
 from fairlead.runtime.event_time.shared_steps import SharedSteps
+from fairlead.runtime.live.core.early import SharedRuns
 from fairlead.transport.log.blocks.block import EVENTS_MAX, INDEX_BITS
 from fairlead.transport.log.blocks.mixed_block import joined, wanted_events
 from fairlead.transport.log.blocks.room import require_position
@@ -77,10 +78,10 @@ def _meeting(blocks: Sequence[Stored], start: int, end: int) -> int:
 
 class ColumnCache:
     """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py). `steps`: what
-    they release in an order by value."""
+    they release in an order by value. `runs`: what they deliver early."""
 
-    def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
-        self._report, self._lock, self.steps = report, lock, SharedSteps(lock)
+    def __init__(self, report: Report, lock: AbstractContextManager[Any], runs: SharedRuns | None = None) -> None:
+        self._report, self._lock, self.steps, self.runs = report, lock, SharedSteps(lock), runs or SharedRuns()
         self._made: dict[CacheKey, list[tuple[list[EventType], Prepared, Rejected]]] = {}
 
     def prepared(

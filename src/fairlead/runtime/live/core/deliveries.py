@@ -16,7 +16,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
 from typing import overload
@@ -214,16 +213,16 @@ class JointDeliveries:
             self._open.append(batch.numbering)
         return batch if self._names is None or not told else self._with_reports(batch, fresh, told, self._names)
 
-    def early_batch(self, findings: Sequence[GroupFindings]) -> Batch | None:
-        """The early deliveries of all groups in the same blocks, in one order."""
-        some = [each.early for each in findings if each.early is not None and not each.silent and len(each.early.relations)]
+    def early_batch(self, found: Sequence[PlacedRelations]) -> Batch | None:
+        """The early deliveries of groups in the same blocks, in one order."""
+        some = [each for each in found if len(each.relations)]
         if not some:
             return None
         relations: Sequence[Relation] = some[0].relations
         if len(some) > 1:
             turns, by = [each.runs for each in some], [each.by for each in some]
             relations = by_turn([each.relations for each in some], turns, [0] * len(some), by)
-        return Batch(self.plan, [replace(each, early=True) for each in relations], NO_NUMBERS, early=True)
+        return Batch(self.plan, relations, NO_NUMBERS, early=True)
 
     def _joined(self, fresh: Sequence[tuple[GroupFindings, int]]) -> Batch:
         keys = tuple(each.key for each, _ in fresh)

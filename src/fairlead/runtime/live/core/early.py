@@ -1,67 +1,199 @@
 """Early deliveries: what is known now, before DELAY has passed, with corrections as soon as they are known.
 
-A second matcher of the same plan waits for nothing. It takes every event at once, in its place among those before it, and takes
-relations back that later events change. It accepts the events that the first one accepts, so in the end both have found the
-same relations. Its state is made of that of the first one when it is needed: the events that are held there are those that it
-would have taken already. So it is in no snapshot.
+What a subscriber has been given early is at any time what is confirmed and what is open: relations among the events that are
+held, matched now (event_time/tentative_run.py). So there are two steps:
 
-Takes: the matcher of a part, and its batches. Gives: early deliveries, some of which take relations back; which subscriptions
-are certain at once. Never: changes what the first matcher finds.
+    step     after blocks are fed: what they confirm is no longer open. What was not open is delivered early first
+    settle   when nothing more waits to be read: what is open is compared with what is tentative now. Relations that are gone
+             are taken back, new ones are delivered
+
+However many blocks were fed in between, they are settled once. So a subscriber that is behind does not find relations that the
+next blocks would take back, and catches up. Which states in between are shown depends on how blocks arrive; what is open after
+`settle` does not.
+
+Subscribers of one client with the same lineage use the same tentative run. It may have been given more than some of them have
+read, then they are given early what follows from blocks that they are about to read.
+
+Takes: the matcher of a part, its batches, and what it has confirmed. Gives: early deliveries, some of which take relations
+back; which subscriptions are certain at once. Never: changes what the matcher finds; is in a snapshot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
+from weakref import ReferenceType, ref
 
 import numpy as np
 
-from fairlead.engine import Engine
 from fairlead.matching.results.chunk import Numbers
+from fairlead.matching.results.delivery_order import Interleaved, ids_of, signs_of
 from fairlead.model.events.columns import Columns
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.plan import Plan, Subscription
-from fairlead.order.frontier import NOWHERE
-from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts, OrderedFindings
-from fairlead.runtime.event_time.buffer import rows_of
+from fairlead.model.relations.relation import MINUS, PLUS, Relation
+from fairlead.runtime.event_time import EventTimeMatcher
+from fairlead.runtime.event_time.id_differences import differences, places_without
+from fairlead.runtime.event_time.tentative_run import (
+    NOTHING_TENTATIVE,
+    RUN_LIMITS,
+    ArrivedBatch,
+    RunLimits,
+    TentativeRelations,
+    TentativeRun,
+)
 from fairlead.runtime.live.core.routes import reads_only_events
 
-AT_ONCE = -1
-"""The delay: the frontier is just after the latest event, so that it is released, too."""
+Check = Callable[[], None]
+Turn = Callable[[Check | None], AbstractContextManager[None]]
+
+
+def no_turns(check: Check | None) -> AbstractContextManager[None]:
+    """Where there is one thread."""
+    return nullcontext()
+
+
+class EarlyRelations(Sequence[Relation]):
+    """Early deliveries: relations that are taken back, then those that are delivered. They become objects on access."""
+
+    def __init__(self, gone: Interleaved, fresh: Interleaved) -> None:
+        self._parts = ((gone, MINUS), (fresh, PLUS))
+
+    def __len__(self) -> int:
+        return sum(len(some) for some, _ in self._parts)
+
+    def __iter__(self) -> Iterator[Relation]:
+        for some, sign in self._parts:
+            for each in some:
+                yield replace(each, early=True, sign=sign)
+
+    @overload
+    def __getitem__(self, at: int) -> Relation: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Relation]: ...
+    def __getitem__(self, at: int | slice) -> Relation | Sequence[Relation]:
+        gone, fresh = (some for some, _ in self._parts)
+        wanted = range(len(self))[at]
+        if isinstance(wanted, int):
+            taken_back = wanted < len(gone)
+            found = gone[wanted] if taken_back else fresh[wanted - len(gone)]
+            return replace(found, early=True, sign=MINUS if taken_back else PLUS)
+        if wanted.step < 0:
+            return [self[each] for each in wanted]
+        places = np.array(wanted, dtype=np.int64)
+        border = int(np.searchsorted(places, len(gone)))
+        return EarlyRelations(_chosen(gone, places[:border]), _chosen(fresh, places[border:] - len(gone)))
+
+
+class LineageRuns:
+    """The tentative runs of one lineage, as long as a subscriber uses them. `turn`: matches may run in threads
+    (group_task.py), one at a time works on these runs."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._runs: list[ReferenceType[TentativeRun]] = []
+
+    def __iter__(self) -> Iterator[TentativeRun]:
+        return iter([run for each in self._runs if (run := each()) is not None])
+
+    def add(self, run: TentativeRun) -> None:
+        self._runs = [*(ref(each) for each in self if not each.broken), ref(run)]
+
+
+class SharedRuns:
+    """The tentative runs of one client, by lineage. `turns`: makes what threads take turns by."""
+
+    def __init__(self, turns: Callable[[], Turn] = lambda: no_turns) -> None:
+        self._turns = turns
+        self._runs: dict[Hashable, LineageRuns] = {}
+
+    def of(self, lineage: Hashable) -> LineageRuns:
+        if lineage not in self._runs:
+            self._runs[lineage] = LineageRuns(self._turns())
+        return self._runs[lineage]
 
 
 class EarlyMatcher:
-    """`first`: the matcher that waits, as it is before the next batch."""
+    """`first`: the matcher that waits. `runs`: those of its lineage. `check`: ends a long search by an exception. `arguments`:
+    those of engines. `open`: delivered early, neither confirmed nor taken back."""
 
-    def __init__(self, first: EventTimeMatcher, round_bits: int, **arguments: Any) -> None:
-        assert first.plan.order is not None
-        self._plan, waiting = first.plan, first.plan.order
-        plan = reordered(self._plan, at_once(waiting))
-        engine = Engine.load(plan, first.engine.dump(), **arguments)
-        self._matcher = EventTimeMatcher(plan, round_bits, engine=engine, **arguments)
-        assert self._matcher.reviser is not None
-        if first.reviser is not None:
-            self._matcher.reviser.load(first.reviser.dump())
-        buffer, frontier = self._matcher.buffer, first.buffer.frontier
-        buffer.held, buffer.last = first.buffer.held, first.buffer.last
-        reached = frontier.at if waiting.idle_us is None else max(frontier.ends.values(), default=NOWHERE)
-        if reached != NOWHERE:
-            buffer.frontier.at = reached + (waiting.delay_us or 0) - AT_ONCE
+    def __init__(
+        self,
+        first: EventTimeMatcher,
+        runs: LineageRuns | None = None,
+        *,
+        check: Check | None = None,
+        limits: RunLimits = RUN_LIMITS,
+        **arguments: Any,
+    ) -> None:
+        self._first, self._runs = first, LineageRuns(no_turns) if runs is None else runs
+        self._check, self._limits, self._arguments = check, limits, arguments
+        self.open = NOTHING_TENTATIVE
+        self.run: TentativeRun | None = None
+        self._given = first.buffer.last
+        self._arrived: list[ArrivedBatch] = []
 
-    def step(self, columns: Columns, stored: Numbers | None, verdicts: EventVerdicts) -> OrderedFindings:
-        """The next batch of the first matcher, with its verdicts."""
-        if len(verdicts):
-            taken = ~np.isin(columns.position_array, verdicts.columns.position_array)
-            columns = rows_of(columns, np.flatnonzero(taken), self._plan.catalogue)
-            stored = None if stored is None else stored[taken]
-        return self._matcher.step(columns, stored, closed=True)
+    def step(self, columns: Columns, stored: Numbers | None, confirmed: Sequence[Relation]) -> Sequence[Relation]:
+        """The last batch of the first matcher, and what it has delivered for it."""
+        self._arrived.append((columns, stored))
+        if not len(confirmed):
+            return ()
+        ids, signs = ids_of(confirmed), signs_of(confirmed)
+        plus = np.arange(len(ids)) if signs is None else np.flatnonzero(_last_of_each(ids, signs, PLUS))
+        minus = np.zeros(0, dtype=np.int64) if signs is None else np.flatnonzero(_last_of_each(ids, signs, MINUS))
+        before = np.concatenate([self.open.ids, ids[minus]])
+        fresh = plus[places_without(ids[plus], before)]
+        left = places_without(self.open.ids, ids[plus])
+        gone = minus[places_without(ids[minus], np.concatenate([ids[plus], self.open.ids[left]]))]
+        if len(left) < len(self.open):
+            self.open = TentativeRelations(_chosen(self.open.relations, left), self.open.ids[left])
+        return EarlyRelations(_chosen(confirmed, gone), _chosen(confirmed, fresh))
+
+    @property
+    def is_settled(self) -> bool:
+        return self.run is not None and not self._arrived
+
+    def settle(self) -> Sequence[Relation]:
+        """What differs from what is open, after all batches so far."""
+        if self.is_settled:
+            return ()
+        frontier = self._first.buffer.frontier.at
+        with self._runs.turn(self._check):
+            self.run = self._brought_up(frontier)
+            before, now = self.open, self.run.after(frontier)
+        self._arrived, self._given = [], self._first.buffer.last
+        gone, fresh = differences(before.ids, now.ids)
+        self.open = now
+        return EarlyRelations(_chosen(before.relations, gone), _chosen(now.relations, fresh))
+
+    def _brought_up(self, frontier: int) -> TentativeRun:
+        """A run that has been given what the first matcher has, or more."""
+        serving = [each for each in self._runs if each.serves(frontier, self._given)]
+        run = max(serving, key=lambda each: each.last, default=None)
+        if run is not None and run.advance(self._arrived, self._check):
+            return run
+        made = TentativeRun(self._first, limits=self._limits, **self._arguments)
+        self._runs.add(made)
+        return made
 
 
-def at_once(order: EventOrder) -> EventOrder:
-    """The order in which nothing waits, and everything that may still arrive revises. Sources are not distinguished: the
-    events of the fastest do not wait for the slowest, which then revises further back."""
-    behind = (order.delay_us or 0) + (order.idle_us or 0) + (order.revise_us or 0)
-    return replace(order, delay_us=AT_ONCE, idle_us=None, revise_us=behind - AT_ONCE)
+def _last_of_each(ids: Numbers, signs: Numbers, sign: int) -> Numbers:
+    """Which deliveries are the last ones of their relation, with this sign, if that is not what it was before them: a relation
+    that is delivered and taken back among them is neither."""
+    first, last = dict[bytes, int](), dict[bytes, int]()
+    for at, each in enumerate(ids):
+        first.setdefault(each.tobytes(), at)
+        last[each.tobytes()] = at
+    made = np.zeros(len(ids), dtype=bool)
+    for name, at in last.items():
+        made[at] = signs[at] == signs[first[name]] == sign
+    return made
+
+
+def _chosen(relations: Sequence[Relation], places: Numbers) -> Interleaved:
+    return Interleaved((relations,), np.zeros(len(places), dtype=np.int32), places)
 
 
 def reordered(plan: Plan, order: EventOrder) -> Plan:

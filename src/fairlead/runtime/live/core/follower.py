@@ -19,7 +19,7 @@ from fairlead.matching.results.chunk import Numbers
 from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, ColumnCache, portions
 from fairlead.runtime.live.core.deliveries import FoundVerdicts, GroupFindings
 from fairlead.runtime.live.core.lineage import Lineage
-from fairlead.runtime.live.core.strand import StreamPlace
+from fairlead.runtime.live.core.strand import PlacedRelations, StreamPlace
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.protocol import Stored, Stream
@@ -101,12 +101,23 @@ class Follower:
         for each in share.stretches:
             self.silent = self.silent and each.blocks[-1].sequence <= self._border[each.part]
         if not self.silent and self.early_from is not None and self.lineage.book.count >= self.early_from:
-            self.lineage.begin_early()
+            self.lineage.begin_early(self._cache.runs, self.key)
         found = self.lineage.feed(share.stretches, self.streams, self._cache)
         told, early = found.verdicts, found.early
         verdicts = None if told is None else FoundVerdicts(told.found, share.turns[told.turns], told.at)
         ahead = None if early is None else replace(early, runs=share.turns[early.runs])
         return GroupFindings(self.key, found, share.turns[found.turns], self.silent, verdicts, ahead)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all early deliveries are found."""
+        return self.lineage.is_settled
+
+    def settle(self) -> PlacedRelations:
+        """The early deliveries, after all blocks so far."""
+        found = self.lineage.settle()
+        nowhere = np.zeros(len(found), dtype=np.int64)
+        return PlacedRelations(found, nowhere, nowhere)
 
 
 class JointReading:

@@ -28,6 +28,7 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.block_columns import ColumnCache, Rejected
 from fairlead.runtime.live.core.deliveries import FoundRelations, FoundVerdicts
 from fairlead.runtime.live.core.derived_blocks import HOPS_MAX, emitting_of
+from fairlead.runtime.live.core.early import SharedRuns
 from fairlead.runtime.live.core.ledger import book_of, dump_book, load_book
 from fairlead.runtime.live.core.strand import PlacedRelations, PlacedVerdicts, Strand, StrandFindings, StreamPlace
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
@@ -87,10 +88,23 @@ class Lineage:
         if self._stopped:
             raise StateError("S115", "matching was interrupted in the middle of a batch", "subscribe again")
 
-    def begin_early(self) -> None:
-        """Find early deliveries from here on, if the events are in an order by value."""
-        for each in self.strands:
-            each.begin_early()
+    def begin_early(self, runs: SharedRuns, key: str) -> None:
+        """Find early deliveries from here on, if the events are in an order by value. `key`: of the group on its streams.
+        Subscribers share what they find if they have the same rules, with the same names and types, from the same origin."""
+        declared = tuple(str(self.group.plan.catalogue[name]) for name in self.group.types)
+        told = key, self.group.names, self.origin, declared
+        for number, each in enumerate(self.strands):
+            each.begin_early(runs.of((*told, number)))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all early deliveries are found."""
+        return all(each.early is None or each.early.is_settled for each in self.strands)
+
+    def settle(self) -> Sequence[Relation]:
+        """The early deliveries, after all blocks so far."""
+        found = [each.early.settle() for each in self.strands if each.early is not None]
+        return found[0] if found else ()
 
     def take_rejected(self) -> Rejected:
         """The blocks with rejected events since the last call."""

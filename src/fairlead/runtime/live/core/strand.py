@@ -31,7 +31,7 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.event_time.shared_steps import SharedSteps
 from fairlead.runtime.live.core.block_columns import ColumnCache, Rejected
-from fairlead.runtime.live.core.early import EarlyMatcher, reordered
+from fairlead.runtime.live.core.early import EarlyMatcher, LineageRuns, reordered
 from fairlead.runtime.live.core.stream_groups import GroupStream
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.runtime.parts import OrderPart
@@ -74,7 +74,7 @@ class PlacedVerdicts:
 
 @dataclass(frozen=True, eq=False)
 class PlacedRelations:
-    """Early deliveries. `runs`, `by`: as in StrandFindings."""
+    """Early deliveries. `runs`, `by`: as in StrandFindings; all are after the last block."""
 
     relations: Sequence[Relation]
     runs: Numbers
@@ -157,15 +157,14 @@ class Strand:
         final = found if self.final is None else self.final.step(columns, stored, closed=True, steps=steps)
         told = found.verdicts.columns.position_array
         verdicts = PlacedVerdicts(found.verdicts, places.runs_of(told), places.own(told)) if len(told) else None
-        early = None if self.early is None else self.early.step(columns, stored, found.verdicts)
-        ahead = None if early is None else PlacedRelations(early.relations, places.runs_of(early.by), places.own(early.by))
+        ahead = None if self.early is None else places.at_the_end(self.early.step(columns, stored, found.relations))
         runs, by = places.runs_of(found.by), places.own(found.by)
         return StrandFindings(found.relations, runs, len(columns), by, final.relations, final.by, verdicts, ahead)
 
-    def begin_early(self) -> None:
-        """Find early deliveries from here on."""
+    def begin_early(self, runs: LineageRuns) -> None:
+        """Find early deliveries from here on. `runs`: those of the lineage."""
         if self.matcher is not None and self.early is None:
-            self.early = EarlyMatcher(self.matcher, INDEX_BITS, **self._arguments)
+            self.early = EarlyMatcher(self.matcher, runs, **self._arguments)
 
     def _prepared(
         self,
@@ -241,6 +240,12 @@ class BlockPlaces:
         """The positions of the sequence as positions in the streams."""
         sequences = np.array([each.sequence for each in self.blocks])
         return (sequences[self._at(positions)] << INDEX_BITS) | (positions & ((1 << INDEX_BITS) - 1))
+
+    def at_the_end(self, relations: Sequence[Relation]) -> PlacedRelations:
+        """The relations after the last block."""
+        last = (self.blocks[-1].sequence + 1 << INDEX_BITS) - 1
+        runs, by = (np.full(len(relations), each, dtype=np.int64) for each in (self.runs[-1], last))
+        return PlacedRelations(relations, runs, by)
 
     def times_of(self, positions: Numbers) -> Numbers:
         """When the log stored the event at each position of the sequence, in the stream of its topic."""

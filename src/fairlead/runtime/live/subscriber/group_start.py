@@ -26,7 +26,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.runtime.live.core.block_columns import ColumnCache
-from fairlead.runtime.live.core.early import certain_at_once
+from fairlead.runtime.live.core.early import SharedRuns, certain_at_once
 from fairlead.runtime.live.core.follower import Follower
 from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json
@@ -42,6 +42,7 @@ from fairlead.runtime.live.subscriber.trim_check import first_of
 from fairlead.runtime.live.subscriber.wake_clock import WakeClock
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Log, Stream
+from fairlead.transport.threads.turns import Turns
 
 BESIDE = "="
 """Follows the key of a group in that of the leading lineage, which is followed for what it derives."""
@@ -53,7 +54,7 @@ class SharedWork:
 
     def __init__(self) -> None:
         self.rejected = Counter[str]()
-        self.cache, self.times = ColumnCache(report, Lock()), SnapshotTimes()
+        self.cache, self.times = ColumnCache(report, Lock(), SharedRuns(Turns)), SnapshotTimes()
         self.clock, self.threads = WakeClock(), MatchThreads()
 
 

@@ -7,6 +7,7 @@ The order of the steps ensures that each takes effect once:
     3. deliver the relations
     4. save snapshots periodically: all derived blocks up to a snapshot are stored (2), so a reader that starts from it need not
        store them again
+    5. when all that was read is delivered: what can be delivered early (core/early.py)
 
 A task that does not lag pauses, and continues together with the others of its process (wake_clock.py): so they receive the
 same blocks, and share the work of preparing them (core/block_columns.py).
@@ -19,9 +20,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
@@ -43,6 +45,7 @@ from fairlead.transport.log.blocks.block_store import Tails
 from fairlead.transport.log.protocol import Log, Stream, Trimmed
 
 LOGGER = logging.getLogger("fairlead")
+Found = TypeVar("Found")
 
 
 @dataclass(eq=False)
@@ -128,11 +131,17 @@ class GroupTask:
                 self._settled = True
                 self._warn_of_loops()
                 found = [each for each in findings if each.key in self.deliveries.ledgers]
-                for batch in (self.deliveries.early_batch(found), self.deliveries.batch_of(found)):
+                ahead = [each.early for each in found if each.early is not None and not each.silent]
+                for batch in (self.deliveries.early_batch(ahead), self.deliveries.batch_of(found)):
                     if batch is not None:
                         await receive(batch)  # 3
                 for writer in self._writers:
                     await writer.save_if_due()  # 4
+            unsettled = [each for each in self.reading.followers if not each.is_settled]
+            if unsettled:
+                settled = self.deliveries.early_batch(await self._done({each: each.settle for each in unsettled}))
+                if settled is not None:
+                    await receive(settled)  # 5
             if not self._clock.lags(events):
                 await asyncio.sleep(self._clock.pause(clock(), clock() - begun))
 
@@ -146,17 +155,18 @@ class GroupTask:
         await require_kept(self._log, trimmed, places, {} if self.only is None else self.only.routes)
 
     async def _matched(self, some: Sequence[Stretch]) -> list[GroupFindings]:
+        return await self._done({each: partial(each.feed, share) for each, share in self.reading.shares(some)})
+
+    async def _done(self, tasks: Mapping[Follower, Callable[[], Found]]) -> list[Found]:
         """Matches that may take long run in threads, so that the event loop stays responsive and can cancel them."""
-        shares = self.reading.shares(some)
-        slow = [(each, share) for each, share in shares if each.lineage.may_take_long]
-        works = {each: self._threads.run(partial(each.feed, share)) for each, share in slow}
+        works = {each: self._threads.run(task) for each, task in tasks.items() if each.lineage.may_take_long}
         try:
-            quick = {each: each.feed(share) for each, share in shares if each not in works}
+            quick = {each: task() for each, task in tasks.items() if each not in works}
         finally:
             await self._ended(works)
-        return [works[each].result() if each in works else quick[each] for each, _ in shares]
+        return [works[each].result() if each in works else quick[each] for each in tasks]
 
-    async def _ended(self, works: dict[Follower, asyncio.Future[GroupFindings]]) -> None:
+    async def _ended(self, works: Mapping[Follower, asyncio.Future[Found]]) -> None:
         """Waits until all threads end, also when cancelled: the threads are stopped first, and end soon."""
         try:
             if works:
