@@ -126,6 +126,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D035": ("The file does not hold relations.", "Use a file that `fairlead run --out` of this version wrote."),
     "D036": ("The number of an event arrives out of order, and nobody can tell whether it is stored: a request skipped many numbers, or the gap is too old.", "Send the numbers of a source in order; see [docs/gateway.md](gateway.md) for how far they may arrive out of order."),
     "D037": ("A block of the log was stored without naming the block before it: not by a publisher, or by one of another program.", "Publish with Fairlead only. `fairlead streams` says which source it is."),
+    "D038": ("A block of the log repeats an earlier one, of a source whose blocks were all trimmed in between: a copy of it arrived late.", "Nothing is to be done: every reader skips it."),
     "D040": ("The message is not a CloudEvent of version 1.0, or lacks its `id`, `source` or `type`.", "Send CloudEvents 1.0 with all required attributes."),
     "D041": ("An attribute of a CloudEvent has an invalid value.", "Send the value in the form that the message shows."),
     "D042": ("The data of a CloudEvent is not a JSON object.", "Send `{attribute: value, …}` as the data."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,12 @@ from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
+from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.log_place import LogPlace
+from fairlead.transport.log.memory_log import MemoryLog
+from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.trims import TABLE as TRIMS
+from fairlead.transport.log.trims import trim_record
 from tests.runtime.live.reading import APART, EMITTING, RULES, TYPES, ids, more, rows_of
 from tests.transport.log.logs import URLS, run
 from tests.transport.log.test_logs import taken
@@ -178,6 +186,52 @@ def test_what_all_durable_subscribers_have_read_is_trimmed(url: str | None, type
             await published(fl, "p", 10, 12)
             for name in ("one", "two"):
                 assert await keys_of(fl, RULES, name, "new") == [10, 11]
+
+    run(work)
+
+
+class Interrupted(MemoryLog):
+    """`meanwhile` happens once, when retention has found what to trim and has said so."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        at = await super().put(table, key, value, revision)
+        if table == TRIMS and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return at
+
+
+class InterruptedPlace(LogPlace):
+    async def open(self, held: ExitStack) -> tuple[Log, str]:
+        return Interrupted(), "memory:"
+
+
+@pytest.mark.parametrize("start", ["earliest", "position", "second"])
+def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_as_trimmed(start: str) -> None:
+    """Somebody subscribes while retention decides: it keeps what this one needs, and notices if that is removed otherwise."""
+    where = {"earliest": "earliest", "position": 3 << 12, "second": 2 << 12}[start]
+
+    async def work() -> None:
+        async with Client(InterruptedPlace(None, None, 1, Credentials()), "p", 0.0, 5.0, None) as fl:
+            await fl.declare(TYPES)
+            await pairs(fl, 0, 5)
+            assert await keys_of(fl, RULES, "old", "earliest") == list(range(5))
+            log, needed = fl.log._log, {"earliest": 1, "position": 3, "second": 2}[start]  # type: ignore[attr-defined]
+
+            async def subscribe() -> None:
+                async with fl.subscribe(RULES, name="late", start=where):  # type: ignore[arg-type]
+                    pass
+
+            log.meanwhile = subscribe
+            (found,) = await fl.retain(apply=True, read=True)
+            assert found.trimmed == needed - 1
+            stream = await fl.log.open_topics(["main"])
+            assert (await trim_record(fl.log, stream.name)).first == needed
+            await log.trim(stream, needed + 1)  # by somebody else
+            with pytest.raises(LogError, match="N020"):
+                await keys_of(fl, RULES, "late", "new")
 
     run(work)
 

@@ -7,7 +7,7 @@ The age of an event is the time since it was stored, up to the newest event of a
 log without new events is not trimmed.
 
     1. find the first block to keep, of those that all merged streams in use have copied
-    2. note the heads of the last blocks before it, by source (transport/log/trims.py)
+    2. note the heads of the last blocks before it, by source (transport/log/trims.py); before them, which blocks are repeats
     3. trim the merged streams up to the first block that its topic keeps; of later ones that a topic is about to lose, note
        whether they are blocks: their readers look that up in the topics. Merged streams that nobody uses are removed
     4. trim the topics. If this is interrupted, the next call does it again from (1)
@@ -36,6 +36,7 @@ from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapshot_lists, state_of
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.repeats import REPEATED
 from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
 from fairlead.transport.log.names import token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
@@ -94,7 +95,7 @@ async def retain(log: Log, topics: Iterable[str], *, apply: bool, read: bool) ->
     found = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
     if apply and read and any(each.trimmed for each in found):
         for each in found:  # from now on, no state from which a subscriber has to resume is thinned out: look again
-            await note_record(log, streams[each.topic].name, TrimRecord(each.first + each.trimmed))
+            await note_record(log, streams[each.topic].name, TrimRecord(planned=each.first + each.trimmed))
         places = await _read_by(log, streams, states, merged)
         again = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
         found = [min(one, other, key=lambda each: each.trimmed) for one, other in zip(found, again, strict=True)]
@@ -138,9 +139,11 @@ def _by_size(state: StreamState, limit: int) -> int:
 
 
 async def _note_heads(log: Log, stream: Stream, first: int, cut: int) -> None:
-    heads: dict[str, dict[str, TrimmedHead]] = {}
+    heads, repeats = dict[str, dict[str, TrimmedHead]](), list[int]()
     async for some in log.heads(stream, first - 1, cut - 1):
         add_heads(heads, some)
+        repeats += [each.sequence for each in some if each.block.rejected == REPEATED]
+    await note_record(log, stream.name, TrimRecord(repeats=tuple(repeats)))
     for source, found in heads.items():
         await note_trimmed(log, stream.name, source, found)
 

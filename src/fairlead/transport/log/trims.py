@@ -6,6 +6,8 @@ knows with which number it has to begin. So before blocks are removed, the heads
 entry for each stream and source, and then the first sequence that is left. Blocks that are missing without that were removed
 by somebody else, or lost.
 
+The same heads tell a block that comes a second time after all blocks of its source were trimmed (repeats.py).
+
 A merged stream may keep blocks that their topics lose, if another of its topics has older ones. Its readers ask the topics
 which messages are blocks (jetstream/merged_reader.py), so that is recorded, too, before the topics are trimmed.
 
@@ -16,9 +18,8 @@ more than one head for each type of a source in a stream.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Protocol
 
 from fairlead.dataclass import dataclass
@@ -29,8 +30,8 @@ from fairlead.transport.log.names import topic_stream
 from fairlead.transport.log.protocol import Conflict, Log, Stored, TableEntry
 
 TABLE = "FL_TRIMS"
-GENERATED = re.compile(r"s-[0-9a-f]{32}")
-"""Sources whose name nobody chose: no publisher returns under it."""
+REPEATS_MAX = 1_000
+"""Repeated blocks that are remembered after they were trimmed: a reader that met one before asks for it soon."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def from_bytes(value: bytes, key: str = "") -> dict[str, TrimmedHead]:
     return {name: TrimmedHead(*(*told[:-1], tuple(told[-1]))) for name, told in found.items()}
 
 
-async def trimmed_heads(log: Log, stream: str, source: str) -> Heads:
+async def trimmed_heads(log: TableReader, stream: str, source: str) -> Heads:
     entry = await log.get(TABLE, key_of(stream, source))
     return {} if entry is None else from_bytes(entry.value, key_of(stream, source))
 
@@ -113,19 +114,41 @@ async def trimmed_sources(log: Log, stream: str) -> list[str]:
 
 @dataclass(frozen=True)
 class TrimRecord:
-    """Of a stream: `first` is the first sequence that trimming leaves. Of a merged stream: blocks up to the sequence `judged`
+    """Of a stream: `first` is the first sequence that trimming leaves; `planned`, the one that it may leave soon. Of a topic:
+    `repeats` are trimmed blocks that repeated earlier ones (repeats.py). Of a merged stream: blocks up to the sequence `judged`
     may have no original in their topics any more; those in `rejected` are no blocks."""
 
     first: int = 1
     judged: int = 0
     rejected: tuple[int, ...] = ()
+    planned: int = 1
+    repeats: tuple[int, ...] = ()
+
+    def after(self, earlier: TrimRecord) -> TrimRecord:
+        """What is known of both, of which this one is recorded later."""
+        first = max(earlier.first, self.first)
+        return TrimRecord(
+            first,
+            max(earlier.judged, self.judged),
+            tuple(sorted({each for each in (*earlier.rejected, *self.rejected) if each >= first})),
+            max(earlier.planned, self.planned),
+            tuple(sorted({*earlier.repeats, *self.repeats}))[-REPEATS_MAX:],
+        )
+
+
+NOTHING_TRIMMED = TrimRecord()
 
 
 async def trim_record(log: TableReader, stream: str) -> TrimRecord:
     entry = await log.get(TABLE, stream)
-    shape = {"first?": int, "judged?": int, "rejected?": [int]}
-    told = {} if entry is None else entry_value(entry.value, shape, TABLE, stream)
-    return TrimRecord(told.get("first", 1), told.get("judged", 0), tuple(told.get("rejected", ())))
+    return TrimRecord() if entry is None else _record_of(entry, stream)
+
+
+def _record_of(entry: TableEntry, stream: str) -> TrimRecord:
+    shape = {"first?": int, "judged?": int, "rejected?": [int], "planned?": int, "repeats?": [int]}
+    told = entry_value(entry.value, shape, TABLE, stream)
+    rejected, repeats = (tuple(told.get(name, ())) for name in ("rejected", "repeats"))
+    return TrimRecord(told.get("first", 1), told.get("judged", 0), rejected, told.get("planned", 1), repeats)
 
 
 async def first_kept(log: TableReader, stream: str) -> int:
@@ -134,17 +157,17 @@ async def first_kept(log: TableReader, stream: str) -> int:
 
 
 async def note_record(log: Log, stream: str, record: TrimRecord) -> None:
-    """Records that the blocks before a sequence are about to be removed, and that their heads are noted."""
+    """Adds to the record of a stream; `first` when the heads of all blocks before it are noted, and they are about to be
+    removed."""
     while True:
         entry = await log.get(TABLE, stream)
-        known = await trim_record(log, stream)
-        rejected = tuple(sorted({each for each in (*known.rejected, *record.rejected) if each >= record.first}))
-        newer = TrimRecord(max(known.first, record.first), max(known.judged, record.judged), rejected)
+        known = TrimRecord() if entry is None else _record_of(entry, stream)
+        newer = record.after(known)
         if newer == known:
             return
-        value = json.dumps({"first": newer.first, "judged": newer.judged, "rejected": newer.rejected}).encode()
+        value = json.dumps({name: each for name, each in asdict(newer).items() if each != getattr(NOTHING_TRIMMED, name)})
         try:
-            await log.put(TABLE, stream, value, 0 if entry is None else entry.revision)
+            await log.put(TABLE, stream, value.encode(), 0 if entry is None else entry.revision)
             return
         except Conflict:
             continue  # another client trims too
@@ -168,7 +191,7 @@ async def note_trimmed(log: Log, stream: str, source: str, heads: Heads) -> None
 
 async def trimmed_last(log: Log, topic: str, source: str | None, type: str | None) -> Stored | None:
     """The last block of a source, of a type or of any, if it was trimmed; its sequence is 0, since nothing of it is left."""
-    if source is None or GENERATED.fullmatch(source):
+    if source is None:
         return None
     if (await log.state(await log.open_topics([topic]))).first <= 1:
         return None

@@ -59,7 +59,7 @@ def test_heartbeats_are_released_where_somebody_reads_them_and_those_of_readers_
 
 
 def test_a_pulse_follows_the_last_one_and_tells_no_time() -> None:
-    first, after = pulse_after(None, "a")
-    second, again = pulse_after(Stored(7, 1, first), "a")
-    assert ((first.number, after), (second.number, again)) == ((0, 0), (1, 7))
+    first = pulse_after(None, "a")
+    second = pulse_after(Stored(7, 1, first), "a")
+    assert (first.number, second.number, first.sequence, second.sequence) == (0, 1, 0, 1)
     assert decode(first, HEARTBEAT).column(0).cast("int64").to_pylist() == [NEVER_US]

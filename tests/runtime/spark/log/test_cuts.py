@@ -29,7 +29,8 @@ class Clock:
 
 async def store(log: MemoryLog, topic: str, source: str) -> None:
     """A heartbeat of a publisher: the smallest block."""
-    block, after = pulse_after(await log.last_of(topic, source), topic)
+    last = await log.last_of(topic, source)
+    block, after = pulse_after(last, topic), 0 if last is None else last.sequence
     await log.append(replace(block, source=source), after)
 
 

@@ -114,9 +114,9 @@ class StreamMerge:
             yield Stretch(self._part[name], [each.item._replace(merged=each.time) for each in run])
 
 
-def pulse_after(last: Stored | None, topic: str) -> tuple[Block, int]:
-    """The next heartbeat of waiting readers in a topic, and the sequence of the block that must be the last of its source."""
-    number, sequence, after = (0, 0, 0) if last is None else (last.block.number + 1, last.block.sequence + 1, last.sequence)
+def pulse_after(last: Stored | None, topic: str) -> Block:
+    """The next heartbeat of waiting readers in a topic, after the last one."""
+    number, sequence = (0, 0) if last is None else (last.block.number + 1, last.block.sequence + 1)
     at = arrow_array([NEVER_US], HEARTBEAT.attributes[0].type)
     payload = packed(record_batch([at], arrow_schema(HEARTBEAT), 1))
-    return Block(HEARTBEAT.name, PULSE, number, sequence, 1, schema_digest(HEARTBEAT), payload, topic=topic), after
+    return Block(HEARTBEAT.name, PULSE, number, sequence, 1, schema_digest(HEARTBEAT), payload, topic=topic)

@@ -30,7 +30,7 @@ from fairlead.model.events.types import EventType
 from fairlead.runtime.live.merged_streams import Throttle
 from fairlead.runtime.live.publisher.event_check import EventCheck, Row, too_large
 from fairlead.runtime.live.route_table import RouteMarks
-from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX, INDEX_BITS, NUMBER_MAX, Block
+from fairlead.transport.log.blocks.block import BYTES_MAX, EVENTS_MAX, INDEX_BITS, SEQUENCE_MAX, Block
 from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.blocks.block_store import TAKEN, require_ours, stored_once
 from fairlead.transport.log.blocks.mixed_block import (
@@ -52,8 +52,6 @@ MANY = 256
 """With this many events in an open block, more will arrive soon: the block stays open for as long again. Each block costs every
 reader some tenths of a millisecond."""
 REFUSED = "N003"
-SEQUENCE_MAX = NUMBER_MAX - (1 << 40)
-"""Sequences and numbers above it leave no room for those that follow. No publisher gets there by counting."""
 KEPT = "what was published is kept, and sent with the next publish or flush"
 NOT_ACCEPTED = "what was to be published was not accepted"
 

@@ -29,7 +29,7 @@ from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin
 from fairlead.transport.log.entry_values import entry_value
 from fairlead.transport.log.protocol import Conflict, Log
 from fairlead.transport.log.signed_log import ignored
-from fairlead.transport.log.trims import first_kept
+from fairlead.transport.log.trims import trim_record
 
 TABLE, STORE = "FL_LINEAGES", "FL_STATES"
 VIEWERS = "-v"
@@ -85,13 +85,15 @@ class Snapshots:
             if theirs not in dict(kept):
                 await self._log.remove_object(STORE, state_name(self.key, theirs))  # 3
 
-    async def _trimmed(self) -> int:
-        """How many blocks of its streams are trimmed, or about to be."""
-        found = 0
+    async def _trimmed(self) -> tuple[int, int]:
+        """How many blocks of its streams are trimmed, and how many may be soon."""
+        trimmed = planned = 0
         for topics in self._group.sources:
             stream = await self._log.open_topics(topics)
-            found += max((await self._log.state(stream)).first, await first_kept(self._log, stream.name)) - 1
-        return found
+            record = await trim_record(self._log, stream.name)
+            first = max((await self._log.state(stream)).first, record.first)
+            trimmed, planned = trimmed + first - 1, planned + max(first, record.planned) - 1
+        return trimmed, planned
 
     async def _listed(self, key: str) -> tuple[list[tuple[int, int]], int]:
         try:
@@ -135,16 +137,17 @@ def state_name(key: str, steps: int) -> str:
     return f"{key}-{steps:016x}"
 
 
-def thinned(listed: list[tuple[int, int]], trimmed: int = 0) -> list[tuple[int, int]]:
+def thinned(listed: list[tuple[int, int]], trimmed: Sequence[int] = (0,)) -> list[tuple[int, int]]:
     """The newest few, and of the others each twice as far back as the next newer one that is kept; and the oldest one from
-    which the log still has all blocks, since a slow subscriber may have to resume there."""
+    which the log still has all blocks, since a slow subscriber may have to resume there. `trimmed`: how many blocks it may
+    lack."""
     newest = listed[-1][0]
     kept = listed[-NEWEST:]
     for each in reversed(listed[:-NEWEST]):
         if newest - each[0] >= 2 * (newest - kept[0][0]):
             kept.insert(0, each)
-    oldest = next((each for each in listed if each[0] >= trimmed), listed[-1])
-    return kept if oldest in kept else sorted([oldest, *kept])
+    oldest = (next((each for each in listed if each[0] >= count), listed[-1]) for count in trimmed)
+    return sorted({*oldest, *kept})
 
 
 class SnapshotTimes:

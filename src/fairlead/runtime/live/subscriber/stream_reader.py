@@ -164,7 +164,9 @@ class OrderedReader:
 async def pulse(log: Log, topic: str) -> None:
     """Store a heartbeat in a topic, unless another reader stores one at the same time or no server answers."""
     try:
-        block, after = pulse_after(await log.last_of(topic, PULSE), topic)
+        last = await log.last_of(topic, PULSE)
+        known = await log.last_block_of(topic, PULSE) if last is None or last.block.rejected else last
+        block, after = pulse_after(known, topic), 0 if last is None else last.sequence
         await log.append(block, after)
     except (Conflict, Unavailable):
         pass

@@ -172,8 +172,6 @@ class RemoteLog:
             if answer is not None:
                 self._strays(name, partial(self._execute, sender, name, given, more))
             return
-        if answer is None and name == "append" and network.servers.is_emptied(*given):
-            return
         log = network.servers if link.past is None else link.past
         try:
             tell = partial(_tell, done(getattr(log, name)(*given, **more)), None)

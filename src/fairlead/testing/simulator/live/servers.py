@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fairlead.testing.simulator.live.event_loop import EPOCH_SECONDS, SimulatedLoop
 from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.repeats import without_repeats
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.names import topic_stream
-from fairlead.transport.log.protocol import Stored
+from fairlead.transport.log.protocol import Stored, Stream
 
 COPY_SECONDS_MAX = 0.05
 """A merged stream lags by this much, while nothing fails."""
@@ -28,27 +31,57 @@ class SimulatedServers(MemoryLog):
     def __init__(self, loop: SimulatedLoop, seed: int) -> None:
         super().__init__(clock=lambda: int((EPOCH_SECONDS + loop.time()) * 1_000_000))
         self._rolls = random.Random(f"servers {seed}")
-        self._copying: dict[tuple[str, str], deque[Block]] = {}
+        self._copying: dict[tuple[str, str], deque[tuple[int, Block]]] = {}
         self.later: Callable[..., None] = lambda seconds, work, *given: None
         self._ever: dict[str, list[Stored]] = {}
+        self._repeats: set[tuple[str, int]] = set()
+        """The streams and sequences of blocks that were stored again after they were trimmed."""
+        self._copied_from: dict[tuple[str, int], int] = {}
+        """By merged stream and sequence there, the sequence in its topic."""
 
     def stored(self, stream: str) -> list[Stored]:
-        """All blocks that a stream has ever had, also those that were trimmed."""
-        return list(self._ever.get(stream, ()))
+        """All blocks that a stream has ever had, also those that were trimmed; without those that were stored again."""
+        return [each for each in self._ever.get(stream, ()) if (stream, each.sequence) not in self._repeats]
 
     def end(self, stream: str) -> int:
         """The sequence of its last block."""
         return self._end(stream) if stream in self._streams else 0
 
-    def is_emptied(self, block: Block, after: int) -> bool:
-        """Whether a first block of a source comes when all blocks of the source are trimmed: a log does not refuse it, so it
-        could be stored twice (docs/live.md, "What it does not do")."""
-        ever = self._ever.get(topic_stream(block.topic), ())
-        return (
-            after == 0
-            and any(each.block.source == block.source for each in ever)
-            and (block.topic, block.source, None) not in self._tails
-        )
+    async def append(self, block: Block, after: int) -> int:
+        """Like the real ones, these accept a block that names none before it once all blocks of its source are trimmed, also if
+        it is a copy of one of them: readers reject that (transport/log/blocks/repeats.py)."""
+        if after:
+            return await super().append(block, after)
+        mine = [each.block for each in self._ever.get(topic_stream(block.topic), ()) if each.block.source == block.source]
+        at = await super().append(replace(block, begins=True), after)
+        if any((each.lane == block.lane and each.number >= block.number) or each.sequence >= block.sequence for each in mine):
+            self._repeats.add((topic_stream(block.topic), at))
+        return at
+
+    async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
+        found = await super().last_of(topic, source, type)
+        return None if found is None else (await without_repeats(self, [found]))[0]
+
+    async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        found = await self.last_of(topic, source, type)
+        return None if found is None or found.block.rejected else found
+
+    async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
+        async for some in super().read(stream, after, only):
+            yield await self._judged(stream, some)
+
+    async def heads(self, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
+        async for some in super().heads(stream, after, last):
+            yield await self._judged(stream, some)
+
+    async def _judged(self, stream: Stream, blocks: Sequence[Stored]) -> Sequence[Stored]:
+        """A copy in a merged stream is judged as the block of its topic is."""
+        found = []
+        for each in blocks:
+            at = self._copied_from.get((stream.name, each.sequence), each.sequence)
+            (one,) = await without_repeats(self, [each._replace(sequence=at)])
+            found.append(one._replace(sequence=each.sequence))
+        return found
 
     def past(self) -> SimulatedServers:
         """The log as it is now; what happens later does not change it."""
@@ -66,7 +99,8 @@ class SimulatedServers(MemoryLog):
         if not any(name in readers for readers in self._readers.values()):
             return self._kept(name, super()._take(name, at, block))
         waiting = self._copying.setdefault((name, block.topic), deque())
-        waiting.append(block)
+        held = self._streams[topic_stream(block.topic)]
+        waiting.append((next(each.sequence for each in reversed(held) if each.block is block), block))
         self.later(self._rolls.random() * COPY_SECONDS_MAX, self._copy, name, block.topic)
         return Stored(0, at, block)
 
@@ -77,6 +111,10 @@ class SimulatedServers(MemoryLog):
     def _copy(self, name: str, topic: str) -> None:
         waiting = self._copying[name, topic]
         if waiting and name in self._streams:
-            self._kept(name, super()._take(name, self._clock(), waiting.popleft()))
+            at, block = waiting.popleft()
+            copy = self._kept(name, super()._take(name, self._clock(), block))
+            self._copied_from[name, copy.sequence] = at
+            if (topic_stream(topic), at) in self._repeats:
+                self._repeats.add((name, copy.sequence))
             self._more.set()
             self._more = asyncio.Event()

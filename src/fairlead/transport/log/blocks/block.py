@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from functools import cached_property
 
 import pyarrow as pa
@@ -37,6 +38,8 @@ INDEX_BITS = 12
 EVENTS_MAX = 1 << INDEX_BITS
 """Events of a block; room.py has how many blocks a stream may have."""
 NUMBER_MAX = 1 << 62
+SEQUENCE_MAX = NUMBER_MAX - (1 << 40)
+"""Sequences and numbers above it leave no room for those that follow. No publisher gets there by counting."""
 BYTES_MAX = 512_000
 """Bytes of a block with more than one event: half of a server's default maximum, and a millisecond on a slow network."""
 
@@ -60,6 +63,8 @@ class Block:
     """Of derived events: how often in a row events were derived of derived ones, these included."""
     numbers: str = ""
     """Of a source that numbers its events itself: which are stored with this block (order/stored_numbers.py)."""
+    begins: bool = field(default=False, compare=False)
+    """Of a stored block: its append named no block before it (repeats.py)."""
 
     @property
     def is_mixed(self) -> bool:

@@ -15,25 +15,31 @@ from nats.aio.msg import Msg
 from fairlead.errors import DataError
 from fairlead.transport.log.jetstream.predecessor import headers_of
 from fairlead.transport.log.jetstream.reader import Connection, Parse, read
-from fairlead.transport.log.protocol import Stored, Stream
+from fairlead.transport.log.protocol import Stored, Stream, Trimmed
 
 SPAN, WIDER = 256, 8
 """Sequences that are looked at first, and how many times as many next."""
 
 
 async def last_block(way: Connection, stream: Stream, subjects: str, last: int, parse: Parse) -> Stored | None:
-    """The last block under `subjects` up to the sequence `last`, which is that of the last message."""
-    span, end = SPAN, last
-    while True:
-        start = max(1, last - span)
-        found = await _last_between(way, stream, subjects, start, end, last, parse)
+    """The last block under `subjects` up to the sequence `last`, which is that of the last message. None if there is none, or
+    if it has been trimmed."""
+    span, end, first = SPAN, last, 1
+    while first <= last:
+        start = max(first, last - span)
+        try:
+            found = await _last_between(way, stream, subjects, start, end, last, parse)
+        except Trimmed as trimmed:
+            first = trimmed.first
+            continue
         if found:
             whole = await way.js.get_msg(stream.name, found)
             place = f"{stream.name} {found}"
             return Stored(found, 0, parse(headers_of(whole), whole.data or b"", whole.subject or "", place))
-        if start == 1:
+        if start <= first:
             return None
         span, end = span * WIDER, start
+    return None
 
 
 async def _last_between(way: Connection, stream: Stream, subjects: str, start: int, end: int, last: int, parse: Parse) -> int:

@@ -14,6 +14,7 @@ stream is full).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -38,6 +39,7 @@ from fairlead.model.events.values import microseconds
 from fairlead.transport.log import names
 from fairlead.transport.log.blocks.block import Block, block_of, rejected_block
 from fairlead.transport.log.blocks.block_filter import MIXED, Only
+from fairlead.transport.log.blocks.repeats import REPEATED, answered, without_repeats
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.failures import Refusals, translated
@@ -52,6 +54,7 @@ from fairlead.transport.log.protocol import MergeLag, Stored, Stream, StreamStat
 from fairlead.transport.log.stream_health import problem_of
 from fairlead.transport.log.trims import TableReader, TrimRecord, trim_record
 
+LOGGER = logging.getLogger("fairlead")
 DUPLICATES_SECONDS = 0.1
 """The shortest time for which a server looks for repeated message ids, which blocks do not have."""
 ANSWER_SECONDS = 5.0
@@ -149,7 +152,8 @@ class JetStreamLog:
 
     async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
         with translated(self._refusals):
-            return await self._last(names.topic_stream(topic), names.source_subjects(topic, source, type))
+            found = await self._last(names.topic_stream(topic), names.source_subjects(topic, source, type))
+            return None if found is None else (await without_repeats(self.records, [found]))[0]
 
     async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
         found = await self.last_of(topic, source, type)
@@ -158,7 +162,11 @@ class JetStreamLog:
         await self._topic(topic)
         stream, parse = await self.topic_of(names.topic_stream(topic))
         with translated(self._refusals):
-            return await last_block(self._way, stream, names.source_subjects(topic, source, type), found.sequence, parse)
+            subjects = names.source_subjects(topic, source, type)
+            last = await last_block(self._way, stream, subjects, found.sequence, parse)
+            if last is None or (await without_repeats(self.records, [last]))[0].block.rejected:
+                return None  # one that names no block before it has none
+            return last
 
     async def _last_message(self, stream: str, subjects: str) -> RawStreamMsg | None:
         """From the leader: a replica may lag behind. A client that may read its own blocks only asks under their subject."""
@@ -214,7 +222,10 @@ class JetStreamLog:
         return origin[1]
 
     async def record_of(self, stream: str) -> TrimRecord:
-        return await trim_record(self.records, stream)
+        return await answered(lambda: trim_record(self.records, stream))
+
+    async def judged(self, block: Stored) -> Stored:
+        return (await without_repeats(self.records, [block]))[0]
 
     async def origin_of(self, stream: str, sequence: int) -> tuple[str, int]:
         return copied_from(headers_of(await self._js.get_msg(stream, sequence)))
@@ -239,7 +250,11 @@ class JetStreamLog:
                 whole = read(self._way, stream, after, taking(stream, parse), subjects)
             async with aclosing(whole) as reading:
                 async for some in reading:
-                    yield some
+                    judged = await without_repeats(self.records, some)
+                    for each in judged:
+                        if each.block.rejected == REPEATED:
+                            LOGGER.warning("%s %s %d: skipped by every reader", REPEATED, stream.name, each.sequence)
+                    yield judged
         except LogError as error:
             if error.code in GONE:
                 self._opened.pop(stream.name, None)
@@ -258,7 +273,7 @@ class JetStreamLog:
             while after < last:
                 found = await anext(reading)
                 after = found[-1].sequence
-                yield [each for each in found if each.sequence <= last]
+                yield await without_repeats(self.records, [each for each in found if each.sequence <= last])
 
     async def state(self, stream: Stream) -> StreamState:
         with translated(self._refusals):

@@ -59,12 +59,14 @@ class CopiedMessage:
 
 @dataclass(frozen=True, eq=False)
 class Original:
-    """A message of a topic, without its payload. `code`: why it is not a block; empty if it is one."""
+    """A message of a topic, without its payload. `code`: why it is not a block; empty if it is one. `begins`: its block, if
+    that names none before it."""
 
     subject: str
     about: tuple[str | None, ...]
     code: str
     has_id: bool
+    begins: Stored | None = None
 
 
 class Originals:
@@ -115,6 +117,10 @@ class TopicStreams(Protocol):
         """What trimming has recorded of a merged stream."""
         ...
 
+    async def judged(self, block: Stored) -> Stored:
+        """A block of a topic that names none before it, or a rejected one in its place."""
+        ...
+
     async def origin_of(self, stream: str, sequence: int) -> tuple[str, int]:
         """The stream and the sequence from which a message of a merged stream was copied."""
         ...
@@ -155,7 +161,8 @@ async def read_merged(
             try:
                 if name not in originals:
                     originals[name] = await beside(copy)
-                return (await originals[name].next_of(copy)).code
+                found = await originals[name].next_of(copy)
+                return found.code or ("" if found.begins is None else (await topics.judged(found.begins)).block.rejected)
             except Trimmed as trimmed:  # 4
                 await forget_originals()
                 record = await topics.record_of(stream.name)
@@ -204,13 +211,13 @@ def copying(stream: Stream) -> Callable[[Msg, int, int], CopiedMessage]:
 
 def judging(stream: Stream, parse: Parse) -> Callable[[Msg, int, int], Original]:
     def take(message: Msg, sequence: int, time: int) -> Original:
-        headers = message.headers or {}
+        headers, code, begins = message.headers or {}, "", None
         try:
-            parse(headers, b"", message.subject, f"{stream.name} {sequence}")
-            code = ""
+            block = parse(headers, b"", message.subject, f"{stream.name} {sequence}")
+            begins = Stored(sequence, time, block) if block.begins else None
         except DataError as error:
             code = error.code
-        return Original(message.subject, about(headers), code, MESSAGE_ID in headers)
+        return Original(message.subject, about(headers), code, MESSAGE_ID in headers, begins)
 
     return take
 

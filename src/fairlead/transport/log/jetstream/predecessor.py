@@ -2,9 +2,9 @@
 
 A publisher appends a block on condition that the last message of its source, of any type, is the expected one. The server
 stores this condition with the message, and it has checked it. So the message itself shows that it was appended in the order of
-its source, and was not sent twice. A message without it may be anything: an old block that somebody sent again, numbers that
-nobody gave. It is rejected (D037), whatever it says of itself. The rule needs no state, so it is the same for all readers:
-those of some types, of a route, from any place.
+its source, and was not sent twice (of a block that names none, repeats.py knows). A message without it may be anything: an old
+block that somebody sent again, numbers that nobody gave. It is rejected (D037), whatever it says of itself. The rule needs no
+state, so it is the same for all readers: those of some types, of a route, from any place.
 
 The condition is part of topics only: the server removes it when it copies a message to a merged stream. Readers of these look
 it up in the topics (merged_reader.py).
@@ -20,6 +20,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nats.js.api import RawStreamMsg
 
@@ -77,21 +78,20 @@ def condition(block: Block, after: int) -> dict[str, str]:
 def topic_block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
     """The block of a message in the stream of a topic. Raises DataError."""
     found = block_of(headers, payload, subject, place)
-    require_appended(headers or {}, found, place, with_ids=False)
-    return found
+    return appended(headers or {}, found, place, with_ids=False)
 
 
 def topic_block_with_id(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
     """The same, in a stream of an earlier release."""
     found = block_of(headers, payload, subject, place)
-    require_appended(headers or {}, found, place, with_ids=True)
-    return found
+    return appended(headers or {}, found, place, with_ids=True)
 
 
-def require_appended(headers: Mapping[str, str], block: Block, place: str, *, with_ids: bool) -> None:
+def appended(headers: Mapping[str, str], block: Block, place: str, *, with_ids: bool) -> Block:
     named = headers.get(EXPECTED_OF) == source_subjects(block.topic, block.source) and EXPECTED in headers
     own = (None, f"{block.source}:{block.lane}:{block.number}") if with_ids else (None,)
     if not named or headers.get(MESSAGE_ID) not in own:
         what = "has a message id" if named else "was stored without naming the block before it"
         problem = f"a block of '{block.type}' from source '{block.source}' {what}"
         raise DataError("D037", problem, "publish with Fairlead only", place)
+    return block if headers[EXPECTED].strip(" 0") else replace(block, begins=True)
