@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nats
@@ -14,6 +15,7 @@ from nats.js.errors import APIError
 import fairlead
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.transport.log.blocks.block import NUMBER_MAX
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Stream
@@ -185,5 +187,60 @@ def test_nobody_deletes_blocks(tmp_path: Path) -> None:
                     with pytest.raises(APIError):
                         await js.delete_msg(name, 1)
                 await client.close()
+
+    run(work)
+
+
+async def publish_as(source: str, fl: Client, first: int, last: int) -> None:
+    publisher = Publisher(fl.log, fl._registry, source, 0.001, 60.0)
+    for number in range(first, last):
+        for name in "AB":
+            await publisher.publish(name, {"k": number}, wait=True)
+    await publisher.close(flush=True)
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("lost", [{"a": 2}, {"b": 2}, {"a": 1, "b": 2}, {"a": 4}, {"a": 4, "b": 4}], ids=str)
+@pytest.mark.parametrize("retained", [False, True], ids=["whole", "retained"])
+@pytest.mark.parametrize("merged", [False, True], ids=["made after", "there before"])
+def test_a_merged_stream_does_not_hide_that_blocks_were_removed(
+    url: str | None, lost: dict[str, int], retained: bool, merged: bool, tmp_path: Path
+) -> None:
+    """Every reader that begins with the beginning is told, whichever topic lacks blocks, also if some were trimmed before; and
+    nobody else is."""
+
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(TYPES)
+            await publish_as("feed", fl, 0, 1)
+            if retained:
+                await publish_as("feed", fl, 1, 2)
+                await fl.declare("TOPIC a KEEP 1 B; TOPIC b KEEP 1 B")
+                await fl.retain(apply=True)
+                await fl.declare("TOPIC a KEEP ALL; TOPIC b KEEP ALL")
+            if merged:  # and somebody has read half of it
+                async with fl.subscribe(TWO, name="old", start="earliest") as sub:
+                    await more(sub)
+                    await sub.ack()
+            streams = {topic: await fl.log.open_topics([topic]) for topic in lost}
+            first = {topic: (await fl.log.state(each)).first for topic, each in streams.items()}
+            await publish_as("feed", fl, 2, 5)
+            for topic, count in lost.items():  # by somebody else: without a record of what these blocks were
+                await fl.log.trim(streams[topic], min(first[topic] + count, (await fl.log.state(streams[topic])).last + 1))
+            if merged and lost == {"a": 1, "b": 2} and not retained:
+                return  # these blocks were read
+            for start in ("earliest", *([] if merged else ["snapshot"]), datetime(2020, 1, 1, tzinfo=UTC)):
+                with pytest.raises(LogError, match=r"N020 blocks .* of the stream FL_TOPIC_[ab] have been deleted"):
+                    async with fl.subscribe(TWO, start=start) as sub:
+                        await more(sub)
+            with pytest.raises(LogError, match="N020"):
+                await fl.export(TWO, tmp_path / "e.parquet")
+            async with fl.subscribe(TWO, name="new", start="new") as sub:
+                await publish_as("other", fl, 5, 7)
+                assert [each.members[0]["k"] for each in await more(sub)] == [5, 6]
+                await sub.ack()
+            async with fl.subscribe(TWO, name="new") as sub:
+                await publish_as("other", fl, 7, 8)
+                assert [each.members[0]["k"] for each in await more(sub)] == [7]
 
     run(work)

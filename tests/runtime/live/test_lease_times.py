@@ -12,8 +12,10 @@ from fairlead.runtime.live.merged_streams import LEASE_SECONDS, LEASE_SECONDS_MA
 from fairlead.transport.clocks import CLOCKS, Clocks
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.names import merged_stream
+from fairlead.transport.log.protocol import Log
 from tests.source_trees import HOME, modules
 from tests.transport.log.logs import KINDS, a_log, run
+from tests.waiting import until
 
 MINUTE, YEAR = 60.0, 365 * 86400.0
 SKEWS = (0.0, MINUTE, -MINUTE, 10 * MINUTE, -10 * MINUTE, 86400.0, -86400.0, YEAR, -YEAR, 60 * YEAR, -60 * YEAR)
@@ -67,6 +69,30 @@ def test_a_log_tells_the_time_by_which_it_stores(kind: str) -> None:
             assert await needed(log) == {merged_stream("ab")}
 
     run(work)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_subscribers_that_came_and_went_leave_nothing(kind: str) -> None:
+    """Also those that come again under a lease that they had given back."""
+
+    async def work() -> None:
+        async with a_log(kind) as log:
+            leases = [Lease(log, [("a", "b")]) for _ in range(20)]
+            for turn in range(2):
+                for each in leases:
+                    await each.take()
+                assert len(await log.keys(TABLE)) == len(leases), turn
+                assert await needed(log) == {merged_stream("ab")}
+                for each in leases:
+                    await each.give_back()
+                assert await needed(log) == set()
+            await until(lambda: is_empty(log))
+
+    run(work)
+
+
+async def is_empty(log: Log) -> bool:
+    return not await log.keys(TABLE)
 
 
 @pytest.mark.parametrize(

@@ -107,14 +107,16 @@ def lease_value(topic_sets: Iterable[Sequence[str]], seconds: float) -> bytes:
 async def _leases(log: Log) -> dict[str, list[list[str]] | None]:
     """By key, the topics of a lease; None if its time is over, by the clock of the log, or it is no lease."""
     found: dict[str, list[list[str]] | None] = {}
-    for key in await log.keys(TABLE):
+    keys = await log.keys(TABLE)
+    now = await log.now(TABLE) if keys else 0
+    for key in keys:
         try:
             entry = await log.get(TABLE, key)
         except StateError as error:
             ignored(error)
             continue
         if entry is not None:
-            found[key] = None if await log.now(TABLE) > entry.time + _length(entry.value) else _leased(entry.value)
+            found[key] = None if now > entry.time + _length(entry.value) else _leased(entry.value)
     return found
 
 

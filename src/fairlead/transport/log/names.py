@@ -15,9 +15,11 @@ from fairlead.transport.log.blocks.block_filter import MIXED, ROUTES
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
 LEASES = "FL_LEASES"
-"""The table of leases. Its entries, and the traces of removed ones, may go when `LEASES_KEPT_SECONDS` have passed."""
+"""The table of leases. Its entries may go when `LEASES_KEPT_SECONDS` have passed, the traces of removed ones soon."""
 LEASES_KEPT_SECONDS = 8 * 24 * 3600
 """A day more than the longest lease."""
+REMOVED_SECONDS = 1
+"""The shortest time for which a server keeps a message: nobody looks for a lease that was given back."""
 
 
 def token(name: str) -> str:

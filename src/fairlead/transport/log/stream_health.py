@@ -53,6 +53,8 @@ def _end_of_run(sequences: Sequence[int]) -> int:
     return next((each for each, after in pairwise(sequences) if after > each + 1), sequences[-1])
 
 
-def removed_blocks(stream: Stream, first: int, last: int) -> LogError:
+def removed_blocks(stream: Stream, first: int, last: int, merged: Stream | None = None) -> LogError:
+    """`merged`: the stream that is read, if it is not the one that lacks the blocks; it begins after them."""
     problem = f"blocks {first:,} to {last:,} of the stream {stream.name} have been deleted: events are lost"
-    return LogError("N020", problem, f"restore them from a backup, or start after them: start={(last + 1) << INDEX_BITS}")
+    start = (last + 1 if merged is None else 1) << INDEX_BITS
+    return LogError("N020", problem, f"restore them from a backup, or start after them: start={start}")

@@ -38,7 +38,7 @@ from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.request import Start, SubscriptionRequest
 from fairlead.runtime.live.subscriber.snapshots import Snapshots, SnapshotTimes, SnapshotWriter
 from fairlead.runtime.live.subscriber.stream_reader import report
-from fairlead.runtime.live.subscriber.trim_check import first_of
+from fairlead.runtime.live.subscriber.trim_check import begins, first_of, require_beginning
 from fairlead.runtime.live.subscriber.wake_clock import WakeClock
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Log, Stream
@@ -141,9 +141,11 @@ class GroupOpening:
         snapshots = Snapshots(self._log, group, key, begun.origin, emits=emits)
         silent = border if delivered is None else None
         lineage = await snapshots.begin(delivered, silent, verdicts=self._request.verdicts)
-        for stream, place in zip(streams, lineage.places, strict=True):
+        for stream, topics, place in zip(streams, group.sources, lineage.places, strict=True):
             if place.reached.time is not None:  # a state is of no use in a stream that has lost what it was made of
                 await self._log.check(stream, place.reached.sequence, place.reached.time)
+            elif begins(place):
+                await require_beginning(self._log, stream, topics)
         asked = self._request.early
         wants_early = asked is True or (asked == "final" and _is_certain(group))
         early = (saved["count"] or 0 if saved else 0) if wants_early else None

@@ -102,14 +102,13 @@ class LeadingLineage:
 
     async def _is_followed(self, origin: Origin) -> bool:
         """Whether the log has all that the lineage reads after its newest snapshot."""
+        reads = [*zip(self._streams, self._group.sources, strict=True)]
         if all(
             [
-                (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
-                for each, first in zip(self._streams, origin, strict=True)
+                len(topics) == 1 and (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
+                for (each, topics), first in zip(reads, origin, strict=True)
             ]
         ):
             return True
         lineage = await Snapshots(self._log, self._group, self._key, origin, emits=self._emits).begin(None, None)
-        return not any(
-            [await has_lost(self._log, each, place) for each, place in zip(self._streams, lineage.places, strict=True)]
-        )
+        return not any([await has_lost(self._log, *each, place) for each, place in zip(reads, lineage.places, strict=True)])

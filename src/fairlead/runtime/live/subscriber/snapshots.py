@@ -21,6 +21,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from operator import le
 
 from fairlead.errors import LogError, StateError
@@ -35,6 +36,8 @@ TABLE, STORE = "FL_LINEAGES", "FL_STATES"
 VIEWERS = "-v"
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
+LARGE = 100_000
+"""Bytes of a state that takes longer to load than other tasks should wait: some ten milliseconds."""
 EVERY_SECONDS = 30.0
 """A state is saved this long after the last one, if there were events."""
 
@@ -58,7 +61,7 @@ class Snapshots:
             dumped = await state_of(self._log, key, steps)
             if dumped is not None:
                 try:
-                    made = Lineage.load(self._group, self._origin, dumped, emits=self._emits)
+                    made = await self._loaded(dumped)
                 except StateError:
                     continue  # of another version: use an older one, or the origin
                 if verdicts and made.verdicts and count == count_max:
@@ -66,6 +69,11 @@ class Snapshots:
                 if border is None or all(map(le, made.after, border)):
                     return made
         return Lineage(self._group, self._origin, emits=self._emits)
+
+    async def _loaded(self, dumped: bytes) -> Lineage:
+        """A large state in a thread: a million waiting events take seconds, and the loop has others to serve."""
+        load = partial(Lineage.load, self._group, self._origin, dumped, emits=self._emits)
+        return load() if len(dumped) < LARGE else await asyncio.to_thread(load)
 
     async def keep(self, steps: int, count: int, state: bytes) -> None:
         """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names."""

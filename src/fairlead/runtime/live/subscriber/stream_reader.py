@@ -23,7 +23,7 @@ from contextlib import aclosing
 from fairlead.errors import DataError, LogError
 from fairlead.order.merging import ReleasedMessage
 from fairlead.runtime.live.core.stream_merge import PULSE, Reached, StreamMerge, Stretch, pulse_after
-from fairlead.runtime.live.subscriber.trim_check import after_trim, behind
+from fairlead.runtime.live.subscriber.trim_check import after_trim, behind, require_beginning
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Trimmed, Unavailable
 from fairlead.transport.log.stream_health import removed_blocks
@@ -199,6 +199,9 @@ async def blocks_until(
     """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends.
     `heartbeats`: with those of publishers."""
     reached = [Reached(await after_trim(log, each)) for each in streams]
+    for stream, parts, each in zip(streams, topics, reached, strict=True):
+        if not each.sequence:
+            await require_beginning(log, stream, parts)
     if len(streams) == 1:
         async for blocks in blocks_between(log, streams[0], reached[0].sequence, ends[0]):
             yield 0, blocks

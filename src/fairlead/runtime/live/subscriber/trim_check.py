@@ -3,21 +3,21 @@
 A reader that finds blocks trimmed which it has not read has lost something if it would have read one of them. The heads of
 trimmed blocks tell (transport/log/trims.py): a subscriber of a rare type may have read its last block long before the first
 one that is left, and lack nothing. Blocks that are missing at the beginning of a stream and were not trimmed by Fairlead are
-lost (N020).
+lost (N020). A merged stream that was created after that has no gap: its topics tell.
 
 Takes: a log, progress in its streams. Gives: a return if nothing is lost, an error otherwise. Never: changes the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.core.strand import StreamPlace
 from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.protocol import Log, Stream, Trimmed
+from fairlead.transport.log.protocol import Log, Stream, StreamState, Trimmed
 from fairlead.transport.log.stream_health import removed_blocks
 from fairlead.transport.log.trims import first_kept, trimmed_heads, trimmed_sources
 
@@ -34,6 +34,30 @@ async def after_trim(log: Log, stream: Stream) -> int:
     return first - 1 if first > 1 and await first_kept(log, stream.name) >= first else 0
 
 
+async def require_beginning(log: Log, stream: Stream, topics: Sequence[str]) -> None:
+    """Raises LogError if the merged stream of these topics begins after blocks that were removed otherwise. (A reader of one
+    topic finds that out itself.)"""
+    for topic, state in await _cut_topics(log, topics):
+        part = await log.open_topics([topic])
+        raise removed_blocks(part, await first_kept(log, part.name), state.first - 1, stream)
+
+
+async def _cut_topics(log: Log, topics: Sequence[str]) -> list[tuple[str, StreamState]]:
+    """Of several topics that are merged, those whose first blocks were removed otherwise."""
+    found = []
+    for topic in topics if len(topics) > 1 else ():
+        part = await log.open_topics([topic])
+        state = await log.state(part)
+        if state.first > 1 and await first_kept(log, part.name) < state.first:
+            found.append((topic, state))
+    return found
+
+
+def begins(place: StreamPlace) -> bool:
+    """Whether a reader at this place needs the beginning of its stream."""
+    return place.reached.time is None and place.origin < 1 << INDEX_BITS
+
+
 async def lost_types(log: Log, stream: Stream, place: StreamPlace, routes: Mapping[str, int]) -> list[str]:
     """The types of trimmed blocks that a reader at this place needs. `routes`: by type, the one by which it reads."""
     found = set[str]()
@@ -45,8 +69,12 @@ async def lost_types(log: Log, stream: Stream, place: StreamPlace, routes: Mappi
     return sorted(found)
 
 
-async def has_lost(log: Log, stream: Stream, place: StreamPlace) -> bool:
-    """Whether a reader that resumes at this place lacks trimmed blocks."""
+async def has_lost(log: Log, stream: Stream, topics: Sequence[str], place: StreamPlace) -> bool:
+    """Whether a reader that resumes at this place lacks trimmed or removed blocks."""
+    for part, state in await _cut_topics(log, topics):
+        # readers look up in the topics which messages are blocks: of a merged stream that was there before, too
+        if begins(place) or await log.count(stream, place.reached.sequence, part) > state.last - state.first + 1:
+            return True
     first = (await log.state(stream)).first
     if place.reached.sequence + 1 >= first:
         return False

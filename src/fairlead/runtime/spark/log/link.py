@@ -18,7 +18,7 @@ from fairlead.runtime.live.export import complete, select
 from fairlead.runtime.live.merged_streams import LEASE_SECONDS_MAX, lease_value, open_streams
 from fairlead.runtime.live.merged_streams import TABLE as LEASES
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
-from fairlead.runtime.live.subscriber.trim_check import first_of
+from fairlead.runtime.live.subscriber.trim_check import first_of, require_beginning
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.log_place import place_of
@@ -120,6 +120,9 @@ async def extent_of(log: Log, options: LogOptions) -> Extent:
     streams = await open_streams(log, selection.topics)
     lasts = await complete(log, streams, selection)
     firsts = [await _first(log, options, stream, last) for stream, last in zip(streams, lasts, strict=True)]
+    for stream, parts, first in zip(streams, selection.topics, firsts, strict=True):
+        if first < 1 << INDEX_BITS:
+            await require_beginning(log, stream, parts)
     if len(streams) > 1 and isinstance(options.start, int):
         problem = f"the rules read the streams of {len(streams)} topics, each with its own positions"
         raise UsageError("A264", problem, "start at a time, or with 'earliest' or 'new'")

@@ -25,12 +25,14 @@ from fairlead.model.events.values import microseconds
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.objects import read_object
 from fairlead.transport.log.jetstream.predecessor import compared_with, headers_of
-from fairlead.transport.log.names import LEASES, LEASES_KEPT_SECONDS
+from fairlead.transport.log.names import LEASES, LEASES_KEPT_SECONDS, REMOVED_SECONDS
 from fairlead.transport.log.protocol import TableEntry, Unavailable
 
 ANSWER_SECONDS = 5.0
 DUPLICATES_SECONDS = 120.0
 NAME_IN_USE = 10058
+LIFE, NO_LIFE = "Nats-TTL", 10166
+"""The header of a message that the server removes after a time, and its error if the stream does not allow that."""
 OPERATION, REMOVALS = "KV-Operation", ("DEL", "PURGE")
 
 
@@ -61,6 +63,7 @@ class Tables:
             allow_rollup_hdrs=False,
             duplicate_window=DUPLICATES_SECONDS,
             max_age=LEASES_KEPT_SECONDS if name == LEASES else None,
+            allow_msg_ttl=True if name == LEASES else None,
         )
         try:
             await self._js.add_stream(config)
@@ -112,8 +115,18 @@ class Tables:
             return await held.update(key, value, revision)
 
     async def remove(self, table: str, key: str) -> None:
+        """Of a lease, nothing is left: every subscriber has one, and each trace costs everybody who looks at them a request."""
         with translated(self._refusals):
-            await (await self._table(table)).delete(key)
+            held = await self._table(table)
+            if table == LEASES:
+                marks = {OPERATION: REMOVALS[0], LIFE: f"{REMOVED_SECONDS}s"}
+                try:
+                    await self._js.publish(f"$KV.{table}.{key}", b"", timeout=ANSWER_SECONDS, headers=marks)
+                    return
+                except APIError as error:
+                    if error.err_code != NO_LIFE:  # a table of an earlier release
+                        raise
+            await held.delete(key)
 
     async def now(self, table: str) -> int:
         with translated(self._refusals):
