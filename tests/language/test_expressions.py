@@ -315,7 +315,7 @@ WORDS = sorted({word for word in re.findall(r"[A-Z]{2,}|cast|position|rlike", RU
 
 @pytest.mark.parametrize("word", WORDS)
 def test_words_of_the_language_are_ascii(word: str) -> None:
-    """Python takes the signs for kelvin and for a long s as K and S where case is ignored, and the capital of a dotless i is I."""
+    """Python takes the signs for kelvin and for a long s as K and S where case is ignored; I is the capital of a dotless i."""
     assert compile_text(TYPES + RULE)
     assert compile_text(TYPES + RULE.replace(word, word.swapcase()))
     for letter, other in LOOKALIKES.items():
@@ -338,11 +338,12 @@ def test_a_line_break_in_a_text_is_part_of_it():
 def test_warnings_name_the_file():
     """Those of lint, and those of what cannot be compiled or costs much."""
     rule = (
-        f"{TYPES}\nSUBSCRIPTION S MATCH Order o AND Trade t WHERE o.id || t.id = 'x'\nSUBSCRIPTION T MATCH Order o AND Trade t[2] "
+        f"{TYPES}\nSUBSCRIPTION S MATCH Order o AND Trade t WHERE o.id || t.id = 'x'\n"
+        "SUBSCRIPTION T MATCH Order o AND Trade t[2] "
         "WHERE o.id = t[1].id AND t[1].ticker < t[2].ticker AND o.size < t[2].size AND t[1].size < o.size"
     )
     warnings = compile(rule, "rules.fl").warnings
     assert {"W001", "W013", "W014"} <= {each.code for each in warnings}
     assert {each.place.file for each in warnings if each.place} == {"rules.fl"}
-    with pytest.raises(UnsupportedError, match="U001 rules.fl, line "):
+    with pytest.raises(UnsupportedError, match=r"U001 rules\.fl, line "):
         Engine(compile(rule, "rules.fl"))

@@ -106,8 +106,8 @@ def _simple_case(text: str, span: Span) -> Fault | None:
 
 
 def _unclosed_text(text: str, span: Span) -> Fault | None:
-    """A text that ends directly before the word that does not fit has a quote inside it. One over several lines lacks its closing
-    quote, and ends where the next text begins."""
+    """A text that ends directly before the word that does not fit has a quote inside it. One over several lines lacks its
+    closing quote, and ends where the next text begins."""
     for found in _TEXTS.finditer(text, 0, span.end):
         begin, end = found.span()
         if found[0][0] != "'" or span.start not in (begin, end):

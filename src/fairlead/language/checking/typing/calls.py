@@ -21,7 +21,7 @@ CASTS = ("cast", "try_cast")
 
 PATTERN_FIXES = {
     "invalid perl operator": "the syntax is that of RE2: without look-around, atomic groups and comments",
-    "invalid escape sequence": "the syntax is that of RE2: without back references; a backslash before a letter must have a meaning",
+    "invalid escape sequence": "the syntax is that of RE2, without back references; remove the backslash if you mean a letter",
     "invalid repetition size": "repeat a part at most 1,000 times, repetitions within one another multiplied",
     "bad repetition operator": "remove one of the signs: the syntax is that of RE2, without possessive repetition",
     "no argument for repetition operator": "write something before it, or a backslash if you mean the sign",
@@ -64,8 +64,9 @@ def _with_as(node: syntax.Call) -> str:
                 type = str(word)
             case syntax.Text() as text if text.value.isalpha():
                 type = text.value
-            case syntax.Call() as word if all(isinstance(each, syntax.Number) for each in word.arguments):
-                type = f"{word.function.text}({', '.join(each.text for each in word.arguments if isinstance(each, syntax.Number))})"
+            case syntax.Call() as word:
+                numbers = (each.text for each in word.arguments if isinstance(each, syntax.Number))
+                type = f"{word.function.text}({', '.join(numbers)})"
     return f"{node.function.lower}({value} AS {type.upper()})"
 
 
