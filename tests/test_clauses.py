@@ -104,8 +104,10 @@ def files_of(clause: Words) -> set[str]:
     return found
 
 
-OF_CASE = {"model/plans/expression.py"}
-"""Its THEN is that of CASE WHEN."""
+OF_CASE = {"model/plans/expression.py", "language/parsing/complaint.py"}
+"""Their THEN is that of CASE WHEN."""
+FACADES = {"language/parsing/syntax/__init__.py"}
+"""They list the names of all nodes, and know nothing of any."""
 
 
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda each: each.keyword)
@@ -113,7 +115,7 @@ def test_few_files_know_a_clause_and_the_page_says_which(clause: Words) -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("## How to add a clause")[1].split("\n## ")[0]
     rows = [line for line in page.splitlines() if re.search(rf"\| *{clause.keyword}|\| both", line)]
     listed = {path for row in rows for path in re.findall(r"`([\w/]+\.(?:py|lark))`", row)}
-    assert files_of(clause) - OF_CASE == listed
+    assert files_of(clause) - OF_CASE - FACADES == listed
     assert len(listed) <= FILES_MAX
 
 

@@ -31,7 +31,7 @@ CODES: dict[str, tuple[str, str]] = {
     "L001": ("A word is not allowed at this place, or the text ends too early.", "Use one of the words that the message lists."),
     "L002": ("A character is not part of the language, or a text or comment is not closed.", "Remove the character, or add the closing quote or `*/`."),
     "L003": ("The rules are longer than 16,000,000 bytes.", "Split them into several files."),
-    "L004": ("An expression or pattern is nested deeper than 64 levels.", "Split it, or remove parentheses."),
+    "L004": ("An expression or pattern is nested deeper than 64 levels, or a chain such as `a + b + …` has more than 64 operators.", "Remove parentheses, NOTs or CASEs within one another; put parts of a chain in parentheses."),
     "L005": ("A condition on several events has more than 256 alternatives once its ORs are multiplied out.", "Use `IN` for lists of values, or split the subscription."),
     "L006": ("A number is out of range.", "Use a smaller number, or a decimal point for a DOUBLE."),
     "L007": ("A duration has an unknown unit, is zero, is too long, or is not a whole number of microseconds.", "Write, for example, `5 MINUTES`."),

@@ -1,7 +1,12 @@
 """Expressions: names, literals, operators, functions, and how they are typed."""
 
+import re
+
 import pytest
 
+from fairlead.engine import Engine, compile
+from fairlead.errors import LanguageError, UnsupportedError
+from fairlead.language import compile_text
 from fairlead.model.events.types import Kind
 from fairlead.model.plans.expression import (
     Aggregate,
@@ -19,7 +24,7 @@ from fairlead.model.plans.expression import (
     Truth,
 )
 
-from .sentences import condition, plan, refused, refused_in, refused_where, subscription
+from .sentences import TYPES, condition, plan, refused, refused_in, refused_where, subscription
 
 ORDER, FIRST, SECOND, THIRD = range(4)  # the slots of "Order o AND Trade t[3]"
 
@@ -203,6 +208,20 @@ def test_numbers_compare_with_numbers():
         ("L044", "«lenght»(o.id) = 1", "did you mean 'length'?"),
         ("L044", "«median»(o.size) = 1", "there are "),
         ("L044", "«casd»(o.size AS INT) = 1", "did you mean 'cast'?"),
+        ("L044", "«cast(o.size, INT)» = 1", "write cast(o.size AS INT)"),
+        ("L044", "«cast(o.size, DECIMAL(9, 2))» = 1", "write cast(o.size AS DECIMAL(9, 2))"),
+        ("L044", "«try_cast(o.size + 1, 'bigint')» = 1", "write try_cast(… AS BIGINT)"),
+        ("L044", "«cast(o.size)» = 1", "write cast(o.size AS BIGINT)"),
+        ("L002", "o.size«::»INT = 1", "write cast(… AS type)"),
+        ("L001", "«CASE» o.size WHEN 1 THEN 2 END = 1", "CASE WHEN o.size = … THEN"),
+        ("L001", "«CASE» (o.size + 1) WHEN 1 THEN 2 ELSE 3 END = 1", "CASE WHEN (o.size + 1) = … THEN"),
+        ("L001", "«case» lower(o.id) when 'a' then 2 end = 1", "CASE WHEN lower(o.id) = … THEN"),
+        ("L001", "«CASE» 5 WHEN o.size THEN 2 END = 1", "CASE WHEN 5 = … THEN"),
+        ("L001", "«CASE» -o.size WHEN 5 THEN 2 END = 1", "CASE WHEN -o.size = … THEN"),
+        ("L001", "CASE WHEN o.urgent THEN «CASE» o.size WHEN 1 THEN 2 END END = 1", "CASE WHEN o.size = … THEN"),
+        ("L001", "o.id = 'it'«s»'", "write '' for a quote"),
+        ("L002", "o.id = «'x AND o.size = 1»\n AND o.user = 'y'", "add '"),
+        ("L002", "o.id = «'x»", "add '"),
         ("L011", "cast(o.size AS «FLOAT») = 1", "use DOUBLE"),
         ("L045", "«cast(o.at AS DECIMAL(9,2))» = 1", "conversions"),
         ("L045", "cidr_match(o.id, «'ten'»)", "10.0.0.0/8"),
@@ -214,6 +233,12 @@ def test_numbers_compare_with_numbers():
         ("L048", "«o.size» IS NOT TRUE", "compare it"),
         ("L049", "«o.size» RLIKE 'x'", "compare it"),
         ("L049", "o.id RLIKE «'(?=x)'»", "RE2"),
+        ("L049", "o.id RLIKE «'(x'»", "add ), or write \\( "),
+        ("L049", "o.id RLIKE «'x{2000}'»", "1,000 times"),
+        ("L049", "o.id RLIKE «'x++'»", "remove one"),
+        ("L049", r"o.id RLIKE «'(x)\1'»", "back references"),
+        ("L049", f"o.id RLIKE «'{'x' * 10_001}'»", "several patterns, joined by OR"),
+        ("L049", "o.id RLIKE «'" + r"\pL{500}" * 20 + "'»", "several patterns, joined by OR"),
         ("L049", "rlike(o.id, «o.user»)", "as a text"),
         ("L045", "«length(o.size)» = 1", "characters"),
         ("L045", "«length(o.id, 2)» = 1", "characters"),
@@ -263,3 +288,62 @@ def test_the_error_shows_line_caret_and_fix():
 def test_a_bare_attribute_that_is_also_an_alias_is_the_attribute():
     found = subscription("Order size WHERE size > 3").branches[0].predicates[0]
     assert found.condition.terms[0][0].left == Field(0, "size", Kind.INT)
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "%", "||"])
+@pytest.mark.parametrize("count", [80, 700, 100_000])
+def test_a_chain_of_operators_is_not_called_parentheses(sign: str, count: int) -> None:
+    """And takes no longer than other texts of its length: Lark reads only the short one again."""
+    value = "o.id" if sign == "||" else "o.size"
+    with pytest.raises(LanguageError, match="chain of more than 64 operators") as refused:
+        compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE {f' {sign} '.join([value] * count)} = o.user")
+    assert refused.value.code == "L004"
+    assert "parentheses, (a + b" in str(refused.value.fix)
+    grouped = f" {sign} ".join(["(" + f" {sign} ".join([value] * 30) + ")"] * 30)
+    assert compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE {grouped} IS NULL")
+
+
+RULE = (
+    "SUBSCRIPTION S MATCH Order o THEN Trade t[2] WHERE o.id LIKE 'a' AND o.id IS NOT NULL AND position(o) = 1 "
+    "AND o.at > TIMESTAMP '2024-01-01' AND o.at - t.at < 3 SECONDS AND cast(o.size AS STRING) = 'x' "
+    "AND CASE WHEN o.urgent IS FALSE THEN 1 ELSE 2 END = 1 AND rlike(o.id, 'x') AND o.id IN ('a') "
+    "PER id WITHIN 5 MINUTES MATCHING FIRST CONTIGUOUS DISPOSAL PREFIX INFIX"
+)
+LOOKALIKES = {"S": "\u017f", "K": "\u212a", "I": "\u0131"}
+WORDS = sorted({word for word in re.findall(r"[A-Z]{2,}|cast|position|rlike", RULE) if set(word.upper()) & set(LOOKALIKES)})
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_of_the_language_are_ascii(word: str) -> None:
+    """Python takes the signs for kelvin and for a long s as K and S where case is ignored; I is the capital of a dotless i."""
+    assert compile_text(TYPES + RULE)
+    assert compile_text(TYPES + RULE.replace(word, word.swapcase()))
+    for letter, other in LOOKALIKES.items():
+        for written in (letter, letter.lower()):
+            if written in word:
+                with pytest.raises(LanguageError):
+                    compile_text(TYPES + re.sub(rf"\b{word}\b", word.replace(written, other), RULE))
+
+
+def test_a_line_break_in_a_text_is_part_of_it():
+    made = atom("o.id = 'a\n--b''\n'")
+    assert made.right.value == "a\n--b'\n"
+    plans = [
+        compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE o.id = {text}") for text in ("'a\nb'", "'a b'", "'a\\nb'")
+    ]
+    assert len({each.subscriptions[0].digest for each in plans}) == 3
+    assert plans[0].subscriptions[0].branches[0].predicates[0].text == "o.id = 'a\\nb'"
+
+
+def test_warnings_name_the_file():
+    """Those of lint, and those of what cannot be compiled or costs much."""
+    rule = (
+        f"{TYPES}\nSUBSCRIPTION S MATCH Order o AND Trade t WHERE o.id || t.id = 'x'\n"
+        "SUBSCRIPTION T MATCH Order o AND Trade t[2] "
+        "WHERE o.id = t[1].id AND t[1].ticker < t[2].ticker AND o.size < t[2].size AND t[1].size < o.size"
+    )
+    warnings = compile(rule, "rules.fl").warnings
+    assert {"W001", "W013", "W014"} <= {each.code for each in warnings}
+    assert {each.place.file for each in warnings if each.place} == {"rules.fl"}
+    with pytest.raises(UnsupportedError, match=r"U001 rules\.fl, line "):
+        Engine(compile(rule, "rules.fl"))

@@ -49,7 +49,7 @@ def _compile(source: RuleText, parse: FrontEnd) -> Plan:
     subscriptions = _with_digests(sequence, found, catalogue, emitting)  # 5
     ordered = [found[at] for at in range(len(subscriptions))]
     warnings = lint(ordered, catalogue, rules, source)  # 6
-    return Plan(catalogue, subscriptions, warnings, text=source.text)
+    return Plan(catalogue, subscriptions, warnings, text=source.text, file=source.file)
 
 
 def _refuse_repeats(rules: syntax.Rules) -> None:

@@ -59,7 +59,8 @@ def decimals(draw: st.DrawFn) -> str:
     left, right = f"{one}.{draw(st.sampled_from('mn'))}", f"{other}.{draw(st.sampled_from('mmi'))}"
     operation = f"({left} {draw(st.sampled_from('+-%'))} {right})"
     shapes = [operation, operation, f"abs({operation})", f"(-{operation})", f"({one}.m * {other}.m)", f"({left} * 1.5)"]
-    shapes += [f"coalesce({one}.m, {other}.m)", f"({operation} + 0.25)"]
+    shapes += [f"coalesce({one}.m, {other}.m)", f"({operation} + 0.25)", f"coalesce({left}, {right}, 1)"]
+    shapes += [f"(CASE WHEN {one}.f THEN {operation} WHEN {other}.f THEN {right} ELSE {left} END)"]
     return draw(st.sampled_from([*shapes, *(f"{name}(p.{a})" for name in ("sum", "min", "max") for a in "mn")]))
 
 
@@ -161,6 +162,16 @@ PAIRS = [
         "p.x < q.x",
         "floor(p.d + q.d) = q.b",
         "ceil(p.m - q.n) < q.i",
+    ],
+    *[
+        f"{form.format(f'p.{one}', f'q.{two}')} {test}"
+        for one, two in product("ibdmn", repeat=2)
+        for form, test in (
+            ("coalesce({}, {})", "IS NOT NULL"),
+            ("coalesce({}, 1, {})", "< q.m"),
+            ("CASE WHEN p.f THEN {} ELSE {} END", "<= q.n"),
+            ("CASE WHEN q.f THEN {} WHEN p.f THEN {} END", "!= q.d"),
+        )
     ],
     *["p.m + q.m < 3.5", "p.m * q.m > q.n", "p.m % q.n = 0.5", "p.m / q.m < 1.5", "p.m - q.m > q.d", "(p.m + q.i) IS NULL"],
 ]

@@ -50,7 +50,7 @@ def _refuse_positions(rules: syntax.Rules) -> None:
     open_nodes: list[object] = [*reversed(rules.subscriptions)]
     while open_nodes:  # texts may be nested deeper than Python calls
         node = open_nodes.pop()
-        if isinstance(node, syntax.Call) and node.function.text.lower() == "position":
+        if isinstance(node, syntax.Call) and node.function.lower == "position":
             problem = "late events that revise change positions, so position() is not supported with LATE REVISE"
             raise Fault("L087", node.span, problem, "compare times instead, or write LATE TAG")
         if isinstance(node, tuple):
@@ -84,7 +84,7 @@ def _check(key: syntax.OrderKey, types: list[EventType], before: set[str]) -> No
 
 
 def _without(schema: EventType, name: str) -> str:
-    if name.upper() == TIME:
+    if name.isascii() and name.upper() == TIME:
         return f"declare an event time: TYPE {schema.name} (…) TIME attribute"
     return "order by attributes that all types have, or by TIME, the event time of each"
 

@@ -52,18 +52,18 @@ def keeps_of(rules: syntax.Rules) -> dict[str, KeepPolicy]:
 
 def _keep(node: syntax.Keep) -> KeepPolicy:
     if node.word is not None:
-        if node.word.text.upper() != "ALL":
+        if node.word.upper != "ALL":
             raise Fault("L088", node.span, f"KEEP '{node.word.text}' is no limit", KEEP_FIX)
         return KeepPolicy()
-    sizes = [_size(each) for each in node.limits if each.unit.text.upper() in SIZES]
-    ages = [duration(each) for each in node.limits if each.unit.text.upper() not in SIZES]
+    sizes = [_size(each) for each in node.limits if each.unit.upper in SIZES]
+    ages = [duration(each) for each in node.limits if each.unit.upper not in SIZES]
     if len(sizes) > 1 or len(ages) > 1:
         raise Fault("L088", node.span, "KEEP has two limits of one kind", KEEP_FIX)
     return KeepPolicy(ages[0] if ages else None, sizes[0] if sizes else None)
 
 
 def _size(node: syntax.Duration) -> int:
-    if len(node.amount) > DIGITS_MAX or not 0 < (size := Decimal(node.amount) * SIZES[node.unit.text.upper()]) < 2**63:
+    if len(node.amount) > DIGITS_MAX or not 0 < (size := Decimal(node.amount) * SIZES[node.unit.upper]) < 2**63:
         raise Fault("L088", node.span, "the size is out of range", KEEP_FIX)
     return int(size)
 

@@ -125,9 +125,9 @@ def _supertype(
 
 
 def data_type(column: syntax.Column) -> DataType:
-    kind = KINDS.get(column.type.text.upper())
+    kind = KINDS.get(column.type.upper)
     if kind is None:
-        elsewhere = ELSEWHERE.get(column.type.text.upper())
+        elsewhere = ELSEWHERE.get(column.type.upper)
         fix = f"use {elsewhere}" if elsewhere else did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")
         raise Fault("L011", column.type.span, f"there is no data type '{column.type.text}'", fix)
     if not column.parameters:

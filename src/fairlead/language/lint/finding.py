@@ -31,6 +31,6 @@ def expressions(node: syntax.Subscription) -> Iterator[syntax.Expression]:
 def outside_aggregates(node: syntax.Expression) -> Iterator[syntax.Reference]:
     if isinstance(node, syntax.Reference):
         yield node
-    if not (isinstance(node, syntax.Call) and node.function.text.lower() in AGGREGATES):
+    if not (isinstance(node, syntax.Call) and node.function.lower in AGGREGATES):
         for child in syntax.children(node):
             yield from outside_aggregates(child)

@@ -19,11 +19,14 @@ from typing import Any, NamedTuple
 
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
-from fairlead.language.parsing.tree_builder import BUILDERS, DEPTH_MAX, Leaf, TooDeep
+from fairlead.language.parsing.tree_builder import BUILDERS, DEPTH_MAX, Leaf, LongChain, TooDeep
 
 WORD = "WORD"
 END = "END"
 STATEMENT = "statement"
+CHAINED = BUILDERS["arithmetic"]
+CHAIN_MAX = 10 * DEPTH_MAX
+"""Operators of a chain. A text with so many is not read on, since Lark takes ten times as long to say the same."""
 
 
 class Rule(NamedTuple):
@@ -93,7 +96,7 @@ def _rule(origin: str, size: int, parts: list[tuple[int, bool]], builder: str | 
 def read(text: str) -> syntax.Rules | int:
     """The rules; for an invalid text, the start of the last complete statement before the word that does not fit. 0 if every
     word fits and a node is rejected: the text after it may not fit, and that is reported first. Raises TooDeep if more is open
-    than any text may have: nothing is read beyond that."""
+    than any text may have, or a chain of operators is much too long: nothing is read beyond that."""
     try:
         found = _read(text, automaton(), True)
     except TooDeep:
@@ -107,7 +110,8 @@ def read(text: str) -> syntax.Rules | int:
 
 def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int:
     """The stack is five lists: for each symbol the state it led to, its value, its start and end in the text, and its depth.
-    `building` False: only measures how much is open at once, whatever nodes the text has."""
+    `building` False: only measures how much is open at once, whatever nodes the text has, and how long its chains of operators
+    are: these are the depths then."""
     scan, terminals, phrases, rules, rows, read, end, open_max = automaton
     words = Words(terminals)
     states, values, starts, ends, depths = [0], list[Any](), list[int](), list[int](), list[int]()
@@ -139,8 +143,12 @@ def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int
                 if build and building:
                     depth += 1
                     value = build(span, value)
-                if depth > DEPTH_MAX:
-                    return 0
+                    if depth > DEPTH_MAX:
+                        return 0
+                elif build:
+                    depth = depths[-size] + 1 if build is CHAINED else 0
+                    if depth > CHAIN_MAX:
+                        raise LongChain(span)
                 if size:
                     del states[-size:], values[-size:], starts[-size:], ends[-size:], depths[-size:]
                 values.append(value)

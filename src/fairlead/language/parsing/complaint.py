@@ -52,6 +52,11 @@ SILENT = frozenset({"SEMICOLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT"
 _WORDS_OF_KEYWORDS = frozenset(word for each in ALL_KEYWORDS for word in each.split())
 _BARS_BEFORE = re.compile(r"\|\|[^|<>=!']*$")
 _LAST_WORD = re.compile(r"(\w+)\s*$")
+_SIMPLE_CASE = re.compile(r"(?ai)\bCASE\b(?!\s+WHEN\b)(?P<operand>(?:(?!\b(?:WHEN|THEN|END|CASE)\b)[^;]){1,80}?)\bWHEN\b")
+_TEXTS = re.compile(r"'(?>[^']+|'')*+'|--[^\n]*|/\*(?>[^*]+|\*(?!/))*+\*/")
+_BLANKS = re.compile(r"\s+")
+NEAR = 120
+"""Characters around a word that does not fit in which its cause is looked for."""
 CERTAIN = 0.7
 """How similar an accepted name and a keyword must be for the name to count as misspelt: WHRE is 0.89 WHERE, `other` 0.6 PER."""
 
@@ -65,6 +70,9 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
+    fault = _simple_case(text, span) or _unclosed_text(text, span)
+    if fault is not None:
+        return fault
     for sign, word in FOREIGN.items():
         if f"_{word}" in expected and text.startswith(sign, span.start):
             return Fault("L001", Span(span.start, span.start + len(sign)), f"'{sign}' is not expected here", f"write {word}")
@@ -80,9 +88,39 @@ def of_character(text: str, at: int) -> Fault:
         return Fault("L002", Span(at, len(text) if end < 0 else end), "this text has no closing quote", "add ' at its end")
     if character in '"`“”‘’':
         return Fault("L002", span, f"{character} does not start a text", "write text in single quotes: '…'")
+    if text.startswith("::", at):
+        return Fault("L002", Span(at, at + 2), "'::' is not an operator of the language", "write cast(… AS type)")
     if text.startswith("&&", at):
         return Fault("L002", Span(at, at + 2), "'&&' is not an operator of the language", "write AND")
     return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
+
+
+def _simple_case(text: str, span: Span) -> Fault | None:
+    """`CASE x WHEN 1 THEN …`, where the word that does not fit is x, or comes after it."""
+    for found in _SIMPLE_CASE.finditer(text, max(0, span.start - NEAR), span.start + NEAR):
+        if found.start() <= span.start <= found.end() + 1:
+            compared = _BLANKS.sub(" ", found["operand"].strip())
+            fix = f"write CASE WHEN {compared} = … THEN … WHEN {compared} = … THEN … END"
+            return Fault("L001", Span(found.start(), found.start() + 4), "CASE needs a condition after each WHEN", fix)
+    return None
+
+
+def _unclosed_text(text: str, span: Span) -> Fault | None:
+    """A text that ends directly before the word that does not fit has a quote inside it. One over several lines lacks its
+    closing quote, and ends where the next text begins."""
+    for found in _TEXTS.finditer(text, 0, span.end):
+        begin, end = found.span()
+        if found[0][0] != "'" or span.start not in (begin, end):
+            continue
+        if "\n" not in found[0] and end == span.start:
+            return Fault(
+                "L001", span, f"'{text[span.start : span.end][:40]}' is not expected here", "write '' for a quote in a text"
+            )
+        if "\n" in found[0]:
+            line = text.count("\n", 0, end) + 1
+            problem = f"this text ends on line {line}, before '{text[end : end + 20].split(chr(10))[0]}': is a quote missing?"
+            return Fault("L002", Span(begin, text.index("\n", begin)), problem, "add ' where the text ends")
+    return None
 
 
 def _open_comment(at: int) -> Fault:
@@ -97,17 +135,22 @@ def _at_end(text: str, expected: frozenset[str]) -> Fault:
 def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> Fault | None:
     """A misspelt keyword: the word itself, or the one before it, which the parser read as an alias."""
     before = _LAST_WORD.search(text, max(0, span.start - 80), span.start)
-    if before and before[1].upper() not in _WORDS_OF_KEYWORDS:
+    if before and _upper(before[1]) not in _WORDS_OF_KEYWORDS:
         meant = closest(before[1], ALL_KEYWORDS)
         if meant and _alike(before[1].upper(), meant) >= CERTAIN:
             return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
-    if meant == str(token).upper():  # TOPIC is a keyword only with what follows it
+    if meant == _upper(token):  # TOPIC is a keyword only with what follows it
         return Fault("L001", span, f"'{token}' needs a name and types", "write TOPIC name (Type, …)")
     if meant:
         return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
     return None
+
+
+def _upper(word: str) -> str:
+    """Only ASCII letters have two cases in keywords."""
+    return word.upper() if word.isascii() else word
 
 
 def _alike(one: str, other: str) -> float:

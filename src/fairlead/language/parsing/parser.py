@@ -63,10 +63,10 @@ def build(tree: Tree[Token]) -> syntax.Rules:
     for each in tree.iter_subtrees():  # children come before their parents
         span = Span(getattr(each.meta, "start_pos", 0), getattr(each.meta, "end_pos", 0))
         depth = 1 + max((depths.get(id(child), 0) for child in each.children), default=0)
-        if depth > DEPTH_MAX:
-            raise TooDeep(span)
-        depths[id(each)] = depth
         parts = [built[id(child)] if id(child) in built else _leaf(child) for child in each.children]
+        if depth > DEPTH_MAX:
+            raise TooDeep(span, parts)
+        depths[id(each)] = depth
         built[id(each)] = BUILDERS[str(each.data)](span, parts)
     rules: syntax.Rules = built[id(tree)]
     return rules

@@ -22,8 +22,9 @@ from fairlead.language.parsing.parser import grammar
 END = "END"
 """The end of the text, which Lark calls $END: automaton.py needs it as the name of a group in a regular expression."""
 NAMES = ("NAME", "ANY")
-_KEYWORD = re.compile(r"\(\?i:[A-Z]+\\b\)")
-_PHRASE = re.compile(r"\(\?i:([A-Z]+)(?:\\s\+\+[A-Z]+\\b|\(\?=.*\))\)")
+_WORD = r"\(\?a:([A-Z]+)\)"
+_KEYWORD = re.compile(rf"\(\?i:{_WORD}\\b\)")
+_PHRASE = re.compile(rf"\(\?i:{_WORD}(?:\\s\+\+{_WORD}\\b|\(\?=.*\))\)")
 """Two words, or a word that is a keyword only before certain text; its group is the first word."""
 
 
@@ -68,7 +69,7 @@ def _terminals() -> dict[str, dict[str, str]]:
         elif each.name in NAMES or _KEYWORD.fullmatch(expression):
             found["words"][each.name] = expression
         elif phrase := _PHRASE.fullmatch(expression):
-            found["words"][each.name] = rf"(?i:{phrase[1]}\b)"
+            found["words"][each.name] = rf"(?i:(?a:{phrase[1]})\b)"
             found["phrases"][each.name] = expression
         else:
             require(not re.match(r"(\(\?\w:)?[A-Za-z]", expression), "only words begin like words", terminal=each.name)

@@ -17,7 +17,7 @@ from fairlead.language.parsing.fault import Fault, Span
 EXCERPT_CHARACTERS_MAX = 240
 """Nobody writes lines longer than this; past this column the excerpt and its caret are omitted."""
 
-_BETWEEN_WORDS = re.compile(r"('(?>[^'\n]+|'')*+')|(?:--[^\n]*|/\*.*?\*/|\s+)++", re.DOTALL)
+_BETWEEN_WORDS = re.compile(r"('(?>[^']+|'')*+')|(?:--[^\n]*|/\*.*?\*/|\s+)++", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,9 @@ class RuleText:
         return LanguageError(fault.code, fault.problem, fault.fix, self.place(fault.span), self.excerpt(fault.span))
 
     def shown(self, span: Span) -> str:
-        """The text of a span on one line, without comments."""
-        return _BETWEEN_WORDS.sub(lambda found: found[1] or " ", self.text[span.start : span.end]).strip()
+        """The text of a span on one line, without comments; a line break within a text is shown as \\n."""
+        found = self.text[span.start : span.end]
+        return _BETWEEN_WORDS.sub(lambda each: (each[1] or " ").replace("\n", "\\n"), found).strip()
 
     @cached_property
     def _line_ends(self) -> list[int]:

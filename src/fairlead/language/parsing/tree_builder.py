@@ -6,7 +6,7 @@ a quantifier. Never: looks up or down the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -27,9 +27,34 @@ WHOLE_DIGITS_MAX = 9
 class TooDeep(Fault):
     """Nested deeper than the recursive walks go."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, parts: Sequence[Any] = ()) -> None:
+        """`parts`: those of the node that is too deep."""
+        if parts and _chained(parts[0]) > DEPTH_MAX // 2:
+            super().__init__(*_long_chain(span))
+            return
         problem = f"nested deeper than {LIMITS.nesting_max} levels"
-        super().__init__("L004", span, problem, "split it, or leave out parentheses")
+        fix = "remove parentheses, NOTs or CASEs within one another, or compute a part in another subscription (EMIT)"
+        super().__init__("L004", span, problem, fix)
+
+
+class LongChain(TooDeep):
+    """`a + b + c + …`: each operator is nested in the next, since each takes what those before it make."""
+
+    def __init__(self, span: Span) -> None:
+        Fault.__init__(self, *_long_chain(span))
+
+
+def _long_chain(span: Span) -> tuple[str, Span, str, str]:
+    problem = f"a chain of more than {LIMITS.nesting_max} operators"
+    return "L004", span, problem, "put parts of it in parentheses, (a + b + …) + (c + d + …); of texts, use concat(a, b, …)"
+
+
+def _chained(node: Any) -> int:
+    """How many operators a chain has that ends with this one."""
+    count = 0
+    while isinstance(node, syntax.Arithmetic):
+        node, count = node.left, count + 1
+    return count
 
 
 class Leaf(NamedTuple):

@@ -37,7 +37,7 @@ class NoColumnForm(Exception):
 
 
 def compile_field(node: Expression, types: Sequence[EventType], wanted: DataType) -> Evaluator:
-    """The scalar evaluator of an attribute of a derived event: a DECIMAL at its scale, NULL beyond its 38 digits."""
+    """The scalar evaluator of an attribute of a derived event: a DECIMAL at its scale, NULL beyond the digits of its type."""
     evaluate_one = compile_value(node, types)
     if wanted.kind is not Kind.DECIMAL:
         return evaluate_one
@@ -51,6 +51,8 @@ def fitted(value: Decimal | None, wanted: DataType) -> Decimal | None:
     try:
         scaled = Decimal(value).quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT)
     except InvalidOperation:
+        return None
+    if scaled and scaled.adjusted() >= wanted.precision - wanted.scale:
         return None
     return scaled if scaled else scaled.copy_abs()
 

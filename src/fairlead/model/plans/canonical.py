@@ -94,7 +94,7 @@ def _from(upstream: Mapping[str, Sequence[Identity]], named: Iterable[tuple[str,
 
 
 def _hashed(lines: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()  # no text of the language has a line break in it
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()  # the only line breaks in a line are in texts, in quotes
 
 
 def _time(name: str, catalogue: Catalogue) -> str:

@@ -30,7 +30,7 @@ class OrderKey:
     def column(self, schema: EventType) -> int | None:
         """The number of the attribute in a type; None if it has no such attribute."""
         found = schema.index.get(self.attribute)
-        return schema.time_index if found is None and self.attribute.upper() == TIME else found
+        return schema.time_index if found is None and self.attribute.isascii() and self.attribute.upper() == TIME else found
 
     def __str__(self) -> str:
         return f"{self.attribute} DESC" if self.descending else self.attribute

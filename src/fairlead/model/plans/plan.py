@@ -247,6 +247,8 @@ class Plan:
     warnings: tuple[LintWarning, ...] = ()
     guarantees: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict, compare=False)
     text: str = ""
+    file: str | None = field(default=None, compare=False)
+    """The name of the file of the text, for messages."""
     whole: Plan | None = field(default=None, compare=False)
     """For a part of a plan: that plan, whose tables it fills."""
     silent: frozenset[str] = frozenset()

@@ -20,18 +20,29 @@ PATTERN_MAX = 10_000
 """Characters of a pattern. RE2 bounds what they expand to."""
 
 
+TOO_LARGE = "pattern too large"
+"""What RE2 says of a pattern whose repetitions expand to too much."""
+
+
+class PatternTooLong(ValueError):
+    """A pattern of more characters than PATTERN_MAX, or one that expands to more than RE2 allows."""
+
+
 class RegularExpression:
     def __init__(self, pattern: str) -> None:
-        """Raises ValueError, in RE2's words."""
+        """Raises PatternTooLong, or ValueError in RE2's words."""
         import pyarrow.compute as pc  # loading it takes a twentieth of a second
 
         self.pattern, self._find = pattern, pc.match_substring_regex
         if len(pattern) > PATTERN_MAX:
-            raise ValueError(f"it has more than {PATTERN_MAX:,} characters")
+            raise PatternTooLong(f"it has {len(pattern):,} characters, more than {PATTERN_MAX:,}")
         try:
             self._find(pa.array([""]), pattern)
         except pa.ArrowInvalid as error:
-            raise ValueError(str(error).removeprefix("Invalid regular expression: ")) from None
+            said = str(error).removeprefix("Invalid regular expression: ")
+            if TOO_LARGE in said:
+                raise PatternTooLong("it expands to more than RE2 allows") from None
+            raise ValueError(said) from None
 
     def matches(self, text: str) -> bool:
         return bool(self._find(pa.scalar(text), self.pattern).as_py())

@@ -12,10 +12,25 @@ from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Kind
 from fairlead.model.plans.expression import AGGREGATES, Aggregate, Call, Expression, Literal, PositionOf, TimeOf
 from fairlead.model.plans.function_table import FUNCTIONS
-from fairlead.model.plans.text_tests import network, regular_expression
+from fairlead.model.plans.text_tests import PatternTooLong, network, regular_expression
 
 OF_EVENTS = (*AGGREGATES, "position", "time")
 """Functions whose argument is an event or its instances, not a value."""
+
+CASTS = ("cast", "try_cast")
+
+PATTERN_FIXES = {
+    "invalid perl operator": "the syntax is that of RE2: without look-around, atomic groups and comments",
+    "invalid escape sequence": "the syntax is that of RE2, without back references; remove the backslash if you mean a letter",
+    "invalid repetition size": "repeat a part at most 1,000 times, repetitions within one another multiplied",
+    "bad repetition operator": "remove one of the signs: the syntax is that of RE2, without possessive repetition",
+    "no argument for repetition operator": "write something before it, or a backslash if you mean the sign",
+    "missing )": "add ), or write \\( if you mean the sign",
+    "missing ]": "add ], or write \\[ if you mean the sign",
+    "unexpected )": "remove it, or write \\) if you mean the sign",
+    "trailing": "write \\\\ if you mean a backslash",
+}
+"""By the first words of what RE2 says."""
 
 FUNCTION_LIKENESS = 0.7
 """How similar an unknown function and a known one are if it is misspelt: `lenght` is 0.83 `length`, `round` 0.6 `count`."""
@@ -24,29 +39,46 @@ FUNCTION_LIKENESS = 0.7
 def check_call(node: syntax.Call) -> None:
     """Checks that the function exists and accepts that many arguments."""
     name = node.function.text
-    function = FUNCTIONS.get(name.lower())
+    function = FUNCTIONS.get(node.function.lower)
     if function is None:
         known = (*FUNCTIONS, *OF_EVENTS)
-        if name.lower() in ("cast", "try_cast"):
-            raise Fault("L044", node.function.span, f"'{name}' has no AS", f"write {name.lower()}(x AS BIGINT)")
+        if node.function.lower in CASTS:
+            raise Fault("L044", node.span, f"{name} has no AS before the type", f"write {_with_as(node)}")
         fix = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
         raise Fault("L044", node.function.span, f"there is no function '{name}'", fix)
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
         least, most = function.arity_min, function.arity_max
         wanted = f"{least}" if least == most else f"{least} to {most}"
         problem = f"{name} accepts {wanted} argument{'' if most == 1 else 's'}, not {len(node.arguments)}"
-        raise Fault("L045", node.span, problem, f"{name.lower()}: {function.help}")
+        raise Fault("L045", node.span, problem, f"{node.function.lower}: {function.help}")
+
+
+def _with_as(node: syntax.Call) -> str:
+    """`cast(a.x AS INT)` for `cast(a.x, INT)`."""
+    value, type = "…", "BIGINT"
+    if node.arguments and isinstance(node.arguments[0], syntax.Reference):
+        value = str(node.arguments[0])
+    if len(node.arguments) == 2:
+        match node.arguments[1]:
+            case syntax.Reference(index=None, attribute=None) as word:
+                type = str(word)
+            case syntax.Text() as text if text.value.isalpha():
+                type = text.value
+            case syntax.Call() as word:
+                numbers = (each.text for each in word.arguments if isinstance(each, syntax.Number))
+                type = f"{word.function.text}({', '.join(numbers)})"
+    return f"{node.function.lower}({value} AS {type.upper()})"
 
 
 def call(node: syntax.Call, arguments: list[Expression]) -> Expression:
-    name = node.function.text.lower()
+    name = node.function.lower
     common = kinds.widest([each.kind for each in arguments]) if name == "coalesce" else None
     if common:
         arguments = [kinds.widened(each, common) for each in arguments]
     kind = FUNCTIONS[name].result([each.kind for each in arguments])
     if kind is None:
         given = listed((each.kind for each in arguments), "and")
-        one = "; use cast(… AS …), so that all have one type" if name == "coalesce" else ""
+        one = "; numbers widen, others need cast(… AS …), so that all have one type" if name == "coalesce" else ""
         raise Fault("L045", node.span, f"{name} does not accept {given}", f"{name}: {FUNCTIONS[name].help}{one}")
     if name == "rlike":
         return rlike(arguments[0], node.arguments[0].span, node.arguments[1])
@@ -65,9 +97,13 @@ def rlike(operand: Expression, span: Span, pattern: syntax.Expression) -> Call:
         raise Fault("L049", pattern.span, "the pattern of RLIKE is not a text in quotes", "write the pattern as a text")
     try:
         regular_expression(pattern.value)
+    except PatternTooLong as error:
+        fix = "split it into several patterns, joined by OR; for a list of texts, use IN"
+        raise Fault("L049", pattern.span, f"the pattern of RLIKE is too long: {error}", fix) from None
     except ValueError as error:
-        fix = "use the syntax of RE2: without look-around and back references"
-        raise Fault("L049", pattern.span, f"RLIKE does not accept this pattern: {error}", fix) from None
+        said = str(error)
+        fix = next((fix for words, fix in PATTERN_FIXES.items() if said.startswith(words)), "use the syntax of RE2")
+        raise Fault("L049", pattern.span, f"RLIKE does not accept this pattern: {said}", fix) from None
     return Call("rlike", (operand, Literal(pattern.value, Kind.STRING)), Kind.BOOLEAN)
 
 

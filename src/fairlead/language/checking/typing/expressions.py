@@ -208,7 +208,7 @@ def _arithmetic_fix(left: Kind, right: Kind) -> str:
 
 
 def _call(node: syntax.Call, scope: Scope) -> Expression:
-    name = node.function.text.lower()
+    name = node.function.lower
     if name in calls.OF_EVENTS:
         return calls.of_events(name, node, scope)
     calls.check_call(node)
@@ -217,7 +217,7 @@ def _call(node: syntax.Call, scope: Scope) -> Expression:
 
 def _cast(node: syntax.Cast, scope: Scope) -> Expression:
     name = node.function.text
-    if name.lower() not in ("cast", "try_cast"):
+    if node.function.lower not in calls.CASTS:
         fix = did_you_mean(name, ("cast",), "write cast(x AS BIGINT)")
         raise Fault("L044", node.function.span, f"'{name}(… AS …)' is not a function", fix)
     wanted = data_type(node.type)

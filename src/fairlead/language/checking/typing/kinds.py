@@ -1,6 +1,6 @@
 """The rules of kinds: what may be compared, the results of arithmetic, what widens to what.
 
-    INT → BIGINT → DOUBLE widen; DECIMAL meets integers as DECIMAL and DOUBLE as DOUBLE; `/` is always DOUBLE;
+    INT → BIGINT → DECIMAL → DOUBLE widen, in arithmetic and among the values of a CASE or coalesce; `/` is always DOUBLE;
     TIMESTAMP - TIMESTAMP is INTERVAL; TIMESTAMP ± INTERVAL is TIMESTAMP; INTERVAL * integer is INTERVAL
 
 Takes: kinds and typed expressions. Gives: kinds, or None if the language has no such operation. Never: reads text.
@@ -14,8 +14,8 @@ from decimal import Decimal
 from fairlead.model.events.types import INTEGER, NUMERIC, Kind
 from fairlead.model.plans.expression import Arithmetic, Expression, Literal
 
-_WIDTH = (Kind.INT, Kind.BIGINT, Kind.DOUBLE)
-
+_WIDTH = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE)
+"""Numbers from the narrowest to the widest: every value of one is one of the next, but for the digits that a DOUBLE rounds."""
 
 _SECONDS = frozenset({Kind.TIMESTAMP, Kind.INTERVAL})
 _CASTS: dict[Kind, frozenset[Kind]] = {

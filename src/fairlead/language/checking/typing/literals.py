@@ -55,7 +55,7 @@ and the deadline of any event, its time plus the duration, fits into 64 bits."""
 
 
 def microseconds(node: syntax.Duration) -> int:
-    unit = node.unit.text.upper()
+    unit = node.unit.upper
     size = UNITS.get(unit) or UNITS.get(unit.removesuffix("S"))
     if size is None or unit.endswith("SS"):
         raise Fault("L007", node.unit.span, f"'{node.unit.text}' is not a unit of time", _unit_fix(node.unit.text))
@@ -84,12 +84,12 @@ def prefixed(node: syntax.Prefixed) -> Literal:
     """`TIMESTAMP '…'` or `INTERVAL 5 MINUTES`."""
     word = node.word.text
     if isinstance(node.operand, syntax.Duration):
-        if word.upper() != "INTERVAL":
+        if node.word.upper != "INTERVAL":
             raise Fault(
                 "L001", node.word.span, f"'{word}' is not expected here", did_you_mean(word, ("INTERVAL",), "remove it")
             )
         return Literal(microseconds(node.operand), Kind.INTERVAL)
-    if word.upper() != "TIMESTAMP":
+    if node.word.upper != "TIMESTAMP":
         fix = did_you_mean(word, ("TIMESTAMP", "LIKE", "AND", "OR"), "remove it")
         raise Fault("L001", node.word.span, f"'{word}' is not expected here", fix)
     try:

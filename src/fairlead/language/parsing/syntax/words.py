@@ -24,6 +24,15 @@ class Word(NamedTuple):
     text: str
     span: Span
 
+    @property
+    def upper(self) -> str:
+        """In upper case, to compare with a word of the language: these are ASCII, and ſ (U+017F) is no S."""
+        return self.text.upper() if self.text.isascii() else self.text
+
+    @property
+    def lower(self) -> str:
+        return self.text.lower() if self.text.isascii() else self.text
+
 
 @node
 class Whole:

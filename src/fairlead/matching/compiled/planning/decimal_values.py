@@ -40,6 +40,7 @@ from fairlead.model.plans.expression import (
     Aggregate,
     Arithmetic,
     Call,
+    CaseWhen,
     Expression,
     Field,
     Literal,
@@ -134,12 +135,16 @@ class DecimalValues(ColumnValues):
         value = replace(value, digits={Kind.INT: 10}.get(node.kind, 19))
         return value.widened if value.digits > DIGITS_OF_A_WORD else value
 
+    @abstractmethod
+    def _case(self, node: CaseWhen, values: list[ConditionValue]) -> ConditionValue:
+        """The one of the values that its conditions choose."""
+
     def _decimal(self, node: Expression, must: bool) -> ConditionValue:
+        if not slots_of(node):
+            return constant(Literal(compile_value(node, [])([]), Kind.DECIMAL))
         match node:
             case Field():
                 return self._attribute(node, must)
-            case Literal():
-                return constant(node)
             case Arithmetic():
                 left, right = self._exact_number(node.left, must), self._exact_number(node.right, must)
                 return self._combined(node.operator, left, right)
@@ -151,9 +156,10 @@ class DecimalValues(ColumnValues):
                 return replace(value, code=intrinsic("abs", value.code))
             case Call(function="coalesce"):
                 options = at_one_scale([self._decimal(each, False) for each in node.arguments])
-                made = self._coalesce(options)
-                digits = max(each.digits for each in options)
-                return replace(made, digits=digits, scale=options[0].scale, wide=options[0].wide)
+                return _one_of(options, self._coalesce(options))
+            case CaseWhen():
+                options = at_one_scale([self._decimal(each, False) for each in node.values])
+                return _one_of(options, self._case(node, options))
             case Aggregate(attribute=str()) if node.function in ("sum", "min", "max"):
                 return self._decimal_aggregate(node)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} of DECIMAL across events")
@@ -233,6 +239,12 @@ class DecimalValues(ColumnValues):
             code = choice(option.code, option.is_known, code)
         known = any_of(*(option.is_known for option in options))
         return ConditionValue(code, (known,), bits=max(option.bits for option in options))
+
+
+def _one_of(options: list[ConditionValue], chosen: ConditionValue) -> ConditionValue:
+    """A choice among DECIMALs of one scale."""
+    digits = max(each.digits for each in options)
+    return replace(chosen, digits=digits, scale=options[0].scale, wide=options[0].wide)
 
 
 def folded(name: str, values: list[ConditionValue], empty: Formula) -> Formula:

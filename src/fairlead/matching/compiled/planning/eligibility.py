@@ -165,4 +165,4 @@ def place_of(plan: Plan, refusal: Refusal | Expense) -> Place | None:
     found = re.compile(pattern).search(plan.text, start) if pattern else None
     if found is not None:
         start, width = found.start(), len(found[0].split("\n")[0])
-    return Place(plan.text.count("\n", 0, start) + 1, start - (plan.text.rfind("\n", 0, start) + 1) + 1, width)
+    return Place(plan.text.count("\n", 0, start) + 1, start - (plan.text.rfind("\n", 0, start) + 1) + 1, width, plan.file)

@@ -203,7 +203,7 @@ class Across(DecimalValues):
             case Logic():
                 return self._logic(node)
             case CaseWhen():
-                return self._case(node)
+                return self._case(node, [self._value(each, False) for each in node.values])
             case Cast(operand=operand) if node.kind is Kind.DOUBLE and operand.kind in (Kind.INT, Kind.BIGINT, Kind.DECIMAL):
                 return self._as_double(operand, must)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} across events")
@@ -219,11 +219,11 @@ class Across(DecimalValues):
         holds, denied = (any_of(*true), all_of(*false)) if node.operator == "OR" else (all_of(*true), any_of(*false))
         return ConditionValue(holds, (any_of(holds, denied),), bits=1)
 
-    def _case(self, node: CaseWhen) -> ConditionValue:
+    def _case(self, node: CaseWhen, values: list[ConditionValue]) -> ConditionValue:
         """The steps from behind: each chooses between its value and that of the steps after it."""
         tests = [self._atom(each if isinstance(each, Atom) else Truth(each), False) for each in node.conditions]
-        *values, found = [self._value(each, False) for each in node.values]
-        for test, value in zip(reversed(tests), reversed(values), strict=True):
+        found = values[-1]
+        for test, value in zip(reversed(tests), reversed(values[:-1]), strict=True):
             known = any_of(all_of(test, value.is_known), all_of(negated(test), found.is_known))
             found = ConditionValue(choice(value.code, test, found.code), (known,), bits=max(value.bits, found.bits))
         return found
