@@ -19,7 +19,7 @@ from fairlead.model.events.types import EventType
 from fairlead.transport.log.blocks.block import Block, block_of, schema_digest
 from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.blocks.mixed_block import MixedEvents, payload_of, wanted_events
-from fairlead.transport.log.jetstream.predecessor import condition, topic_block_of
+from fairlead.transport.log.jetstream.predecessor import PRESENT
 from fairlead.transport.log.names import subject
 
 seen: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def mutated(content: bytes, draw: random.Random) -> bytes:
 def one(draw: random.Random) -> str:
     """What became of one message."""
     block = draw.choice(whole())
-    headers = block.headers() | condition(block, draw.choice((0, 5)))
+    headers = block.headers() | PRESENT.condition(block, draw.choice((0, 5)))
     found, payload = subject(block.topic, block.type, block.source, block.letters), block.payload
     if draw.random() < 0.85:
         payload = mutated(payload, draw)
@@ -102,7 +102,7 @@ def one(draw: random.Random) -> str:
     if draw.random() < 0.05:
         found = draw.choice((found[:-1], found.replace(".A.", ".B."), "", "fl.e", "$KV.x", f"{found}.y"))
     try:
-        read = draw.choice((topic_block_of, block_of))(headers, payload, found, "place")
+        read = draw.choice((PRESENT.block, block_of))(headers, payload, found, "place")
     except DataError as error:
         return error.code
     every = {name: TYPES[name] for name in "ABC"}

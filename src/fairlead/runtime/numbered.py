@@ -30,7 +30,7 @@ from fairlead.transport.log.blocks.block import Block, pieces
 from fairlead.transport.log.blocks.block_filter import UNKNOWN, Standing
 from fairlead.transport.log.blocks.block_store import require_ours, stored_once
 from fairlead.transport.log.blocks.room import require_room
-from fairlead.transport.log.names import NAME
+from fairlead.transport.log.names import NAME, is_derived
 from fairlead.transport.log.protocol import Log
 
 ATTEMPTS = 4
@@ -41,7 +41,7 @@ TOGETHER_MAX = 500
 
 def source_name(text: str) -> str:
     """A name that the log accepts, for a source with any name: a URI, a topic and its partition."""
-    return text if NAME.fullmatch(text) else f"x-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+    return text if NAME.fullmatch(text) and not is_derived(text) else f"x-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 
 class Numbered:

@@ -17,9 +17,13 @@ from fairlead.runtime.live.registry import TABLE as TYPES
 from fairlead.runtime.live.subscriber.record import TABLE as RECORDS
 from fairlead.runtime.numbered import source_name
 from fairlead.runtime.rights.policy import Policy, PolicyUser
+from fairlead.runtime.rights.server_config import account_of
 from fairlead.transport.log.blocks.block_filter import UNKNOWN
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.names import subject, topic_stream
+
+NOBODY = f"e-{'0' * 24}-0"
+"""A source of derived events that no subscription has."""
 
 
 class RightsProbe(NamedTuple):
@@ -40,16 +44,18 @@ def probes(policy: Policy, user: PolicyUser) -> Iterator[RightsProbe]:
     wide, grants = user.manage or user.gateway, sorted({(each.topic, each.type or "") for each in every})
     mine = next((source_name(each) for each in user.sources if not each.endswith("*")), "none")
     for topic, type in ((topic, type) for topic, type in grants if type):
-        may = wide or user.may_publish(topic, type) or user.may_emit(topic, type)
+        may = wide or user.may_publish(topic, type)
         yield RightsProbe(f"publish {topic}.{type} as {mine}", subject(topic, type, mine, UNKNOWN), may)
-        stranger = wide or user.may_emit(topic, type)
-        yield RightsProbe(f"publish {topic}.{type} as a stranger", subject(topic, type, "fl-stranger", UNKNOWN), stranger)
+        yield RightsProbe(f"publish {topic}.{type} as a stranger", subject(topic, type, "fl-stranger", UNKNOWN), wide)
+        derived = wide or user.may_emit(topic, type)
+        yield RightsProbe(f"emit {topic}.{type}", subject(topic, type, NOBODY, UNKNOWN), derived)
     for topic in sorted({topic for topic, _ in grants}):
         stream = topic_stream(topic)
         reads = wide or any(each.topic == topic and each.type is None for each in user.subscribe)
         whole = wide or any(each.topic == topic and each.type is None for each in user.publish)
         yield RightsProbe(f"publish all types of {topic}", subject(topic, "FlProbe", mine, UNKNOWN), whole)
-        yield RightsProbe(f"read {topic}", f"$JS.API.CONSUMER.CREATE.{stream}", reads)
+        yield RightsProbe(f"read {topic}", f"$JS.API.DIRECT.GET.{stream}", reads)
+        yield RightsProbe(f"make consumers of {topic}", f"$JS.API.CONSUMER.CREATE.{stream}", wide)
         yield RightsProbe(f"read single blocks of {topic}", f"$JS.API.STREAM.MSG.GET.{stream}", reads)
         # Deletion and purge are not probed: a server that allows them may ignore what is wrong with a request.
         yield RightsProbe(f"change the stream of {topic}", f"$JS.API.STREAM.UPDATE.{stream}", user.manage)
@@ -69,5 +75,6 @@ async def check(url: str, access: Credentials, policy: Policy, name: str) -> lis
     from fairlead.transport.log.jetstream.permissions import answered
 
     asked = list(probes(policy, user))
-    found = await answered(url, access, [each.subject for each in asked])
-    return [ProbeResult(each.what, each.expected, is_allowed) for each, is_allowed in zip(asked, found, strict=True)]
+    account, found = await answered(url, access, [each.subject for each in asked])
+    own = ProbeResult(f"is in the account {account_of(user)}", True, account == account_of(user))
+    return [own] + [ProbeResult(each.what, each.expected, is_allowed) for each, is_allowed in zip(asked, found, strict=True)]

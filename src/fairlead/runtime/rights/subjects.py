@@ -1,24 +1,29 @@
-"""The subjects of a NATS server on which a user of the policy may publish and subscribe: exactly those that the client uses.
+"""What a user of the policy may ask of a NATS server: exactly what the client asks.
 
     publish      append blocks under its sources, and look up the last of them; read declarations and routes
     subscribe    read the streams of its topics and of their merged streams; its own records; leases and origins
-    emit         append blocks of these types; their source follows from the rules
+    emit         append derived blocks of these types, which have subjects of their own (names.py), and look up the last of them
     gateway      all of it, for every topic; no deletion, purge or change of a stream, except of the states that it saves
     manage       everything: no list
+
+Users that manage, and gateways, are in the account that has the streams. Every other user is in an account of its own, and what
+it may ask is forwarded from there, request by request (server_config.py). A request that fits two of the lines would be
+forwarded twice, so no two lines of a user have a subject in common.
 
 Streams and tables are created by a user that manages (`fairlead rights apply`). Where a server has no means for a line of the
 policy, `notes_of` says so.
 
-Takes: a user. Gives: lists of subjects, and notes. Never: grants more than a line says; does I/O.
+Takes: a user, the topics of the policy. Gives: lists of subjects, and notes. Never: grants more than a line says; does I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import combinations
 
 from fairlead.dataclass import dataclass
-from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.events.types import HEARTBEAT, MAIN
+from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.runtime.live.merged_streams import TABLE as LEASES
 from fairlead.runtime.live.registry import TABLE as TYPES
 from fairlead.runtime.live.rejections import TABLE as REJECTED
@@ -30,9 +35,9 @@ from fairlead.runtime.live.subscriber.record import TABLE as RECORDS
 from fairlead.runtime.live.subscriber.snapshots import STORE
 from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
 from fairlead.runtime.numbered import source_name
-from fairlead.runtime.rights.policy import PolicyUser
+from fairlead.runtime.rights.policy import Grant, Policy, PolicyUser
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.names import merged_stream, source_subjects, topic_stream
+from fairlead.transport.log.names import derived_subjects, merged_stream, source_subjects, topic_stream, wake_subjects
 from fairlead.transport.log.trims import TABLE as TRIMS
 
 API = "$JS.API"
@@ -43,24 +48,45 @@ SUBSETS_MAX = 4
 
 @dataclass(frozen=True)
 class Allowed:
-    """`publish`: None is everything."""
+    """`requests`: what it may publish, and ask; None is everything. `streamed`: those of them that have several answers.
+    `announcements`: what it may listen to, beside its inbox."""
 
-    publish: tuple[str, ...] | None
-    deny: tuple[str, ...]
-    subscribe: tuple[str, ...]
+    requests: tuple[str, ...] | None
+    streamed: frozenset[str] = frozenset()
+    announcements: tuple[str, ...] = ()
 
 
-def allowed(user: PolicyUser) -> Allowed:
-    inbox = f"{inbox_of(user)}.>"
+def is_inside(user: PolicyUser) -> bool:
+    """Whether the user is in the account that has the streams: nothing there can be kept from it."""
+    return user.manage or user.gateway
+
+
+def allowed(user: PolicyUser, topics: Collection[str]) -> Allowed:
+    """`topics`: all that the policy names."""
     if user.manage:
-        return Allowed(None, (), (">",))
+        return Allowed(None)
     if user.gateway:
-        return Allowed((*GATEWAY,), (), (inbox,))
+        return Allowed(GATEWAY)
     found = dict.fromkeys(
-        [*_everybody(), *_publishing(user), *_emitting(user), *_reading(user), *_owning(user), *_declaring(user)]
+        [
+            *_everybody(),
+            *_publishing(user),
+            *_beating(user, topics),
+            *_emitting(user),
+            *_reading(user),
+            *_owning(user),
+            *_declaring(user),
+        ]
     )
-    denied = [] if user.heartbeat else [f"fl.e.*.{HEARTBEAT.name}.>"]
-    return Allowed(tuple(found), tuple(denied), (inbox,))
+    streams = [_stream(each) for each in topic_sets(user)]
+    direct = frozenset(f"{API}.DIRECT.GET.{each}" for each in streams)
+    return Allowed(tuple(found), direct, tuple(wake_subjects(each) for each in streams))
+
+
+def topics_of(policy: Policy) -> list[str]:
+    """The topics that a policy names, and the one of types without a topic."""
+    users = policy.users.values()
+    return sorted({MAIN, *(each.topic for user in users for each in (*user.publish, *user.emit, *user.subscribe))})
 
 
 def inbox_of(user: PolicyUser) -> str:
@@ -85,39 +111,60 @@ def _everybody() -> Iterator[str]:
         yield f"{API}.STREAM.MSG.GET.KV_{table}"
 
 
+def _sources(user: PolicyUser) -> list[str]:
+    return [source_name(each) for each in user.sources if not each.endswith("*")]
+
+
 def _publishing(user: PolicyUser) -> Iterator[str]:
-    for source in (source_name(each) for each in user.sources if not each.endswith("*")):
-        for grant in user.publish:
-            yield source_subjects(grant.topic, source, grant.type)
-            yield from _last_of(grant.topic, source)
-        if user.heartbeat:
-            yield f"fl.e.*.{HEARTBEAT.name}.{source}.>"
+    """Heartbeats of a topic are a right of their own (`_beating`), which a right to all types of it includes."""
+    for source in _sources(user):
+        for topic, type in _widest(user.publish):
+            if type != HEARTBEAT.name:
+                yield source_subjects(topic, source, type)
+                yield from _last_of(topic, source_subjects(topic, source))
+
+
+def _widest(grants: Iterable[Grant]) -> list[Grant]:
+    """Without types of topics that are granted as a whole."""
+    whole = {each.topic for each in grants if each.type is None}
+    return [each for each in grants if each.type is None or each.topic not in whole]
+
+
+def _beating(user: PolicyUser, topics: Collection[str]) -> Iterator[str]:
+    """Heartbeats of every topic of the policy, except those that the user publishes as a whole."""
+    if not user.heartbeat:
+        return
+    whole = {each.topic for each in user.publish if each.type is None}
+    for topic, source in ((topic, source) for topic in sorted({*topics} - whole) for source in _sources(user)):
+        yield source_subjects(topic, source, HEARTBEAT.name)
+        yield from _last_of(topic, source_subjects(topic, source))
+    for topic in sorted({each.topic for each in user.subscribe if each.type is None}):
+        yield source_subjects(topic, PULSE, HEARTBEAT.name)
 
 
 def _emitting(user: PolicyUser) -> Iterator[str]:
-    for grant in user.emit:
-        yield source_subjects(grant.topic, None, grant.type)
-        yield from _last_of(grant.topic, None, grant.type)
+    for topic, type in _widest(user.emit):
+        yield derived_subjects(topic, type)
+        yield from _last_of(topic, derived_subjects(topic, type))
 
 
-def _last_of(topic: str, source: str | None, type: str | None = None) -> Iterator[str]:
+def _last_of(topic: str, subjects: str) -> Iterator[str]:
     """How a source continues its numbers: by its own last block, which names no other."""
     stream = topic_stream(topic)
     yield f"{API}.STREAM.INFO.{stream}"
-    yield f"{API}.DIRECT.GET.{stream}.{source_subjects(topic, source, type)}"
+    yield f"{API}.DIRECT.GET.{stream}.{subjects}"
 
 
 def _reading(user: PolicyUser) -> Iterator[str]:
-    for topics in topic_sets(user):
-        stream = topic_stream(topics[0]) if len(topics) == 1 else merged_stream(topics)
+    """Without consumers: who may make one may have the server send stored messages to any subject of the account."""
+    for stream in (_stream(each) for each in topic_sets(user)):
         yield f"{API}.STREAM.INFO.{stream}"
         yield f"{API}.STREAM.MSG.GET.{stream}"
-        yield f"{API}.CONSUMER.CREATE.{stream}"
-        yield f"{API}.CONSUMER.CREATE.{stream}.>"
-        yield f"{API}.CONSUMER.MSG.NEXT.{stream}.*"
-        yield f"{API}.CONSUMER.DELETE.{stream}.*"
-    if user.heartbeat and user.subscribe:
-        yield f"fl.e.*.{HEARTBEAT.name}.*.>"
+        yield f"{API}.DIRECT.GET.{stream}"
+
+
+def _stream(topics: tuple[str, ...]) -> str:
+    return topic_stream(topics[0]) if len(topics) == 1 else merged_stream(topics)
 
 
 def topic_sets(user: PolicyUser) -> list[tuple[str, ...]]:

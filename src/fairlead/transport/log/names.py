@@ -20,6 +20,11 @@ LEASES_KEPT_SECONDS = 8 * 24 * 3600
 """A day more than the longest lease."""
 REMOVED_SECONDS = 1
 """The shortest time for which a server keeps a message: nobody looks for a lease that was given back."""
+DERIVED = re.compile(r"e-[0-9a-f]{24}-[0-9a-f]{1,16}")
+"""The sources of derived events: the digest of a subscription, and the origin of its lineage. No publisher has such a name."""
+APART = "=e"
+"""The word before such a source in a subject: a server that lets a user write under it lets it write as no publisher, and the
+other way round."""
 
 
 def token(name: str) -> str:
@@ -29,10 +34,14 @@ def token(name: str) -> str:
 
 def checked(name: str, what: str) -> str:
     """Checks a name that a user chose for a source or a subscriber."""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name) or is_derived(name):
         fix = "use up to 64 letters, digits, - and _"
         raise UsageError("A240", f"{name!r} is not a valid name of a {what}", fix)
     return name
+
+
+def is_derived(source: str) -> bool:
+    return DERIVED.fullmatch(source) is not None
 
 
 def topic_stream(name: str) -> str:
@@ -48,15 +57,36 @@ def type_subjects(type_name: str, topic: str = "*") -> str:
     return f"fl.e.{topic}.{_lane(type_name)}.>"
 
 
-def source_subjects(topic: str, source: str | None, type_name: str | None = None) -> str:
+def source_subjects(topic: str, source: str | None, type_name: str | None = None, *, apart: bool = True) -> str:
     """The subjects of the blocks of a source, or of any, in a topic, of one type or of any."""
-    return f"fl.e.{token(topic)}.{'*' if type_name is None else _lane(type_name)}.{source or '*'}.>"
+    lane = "*" if type_name is None else _lane(type_name)
+    return f"fl.e.{token(topic)}.{lane}.{'*' if source is None else _source(source, apart)}.>"
 
 
-def subject(topic: str, type_name: str, source: str, letters: str) -> str:
+def derived_subjects(topic: str, type_name: str | None = None) -> str:
+    """The subjects of the derived events of a topic, of one type or of any, of all subscriptions."""
+    return source_subjects(topic, APART, type_name)
+
+
+def order_subjects(topic: str, source: str, type_name: str, *, apart: bool = True) -> str:
+    """The subjects whose last block an append names: those of its source. A source of derived events has one type; if others
+    are stored under its name, that is not its matter."""
+    return source_subjects(topic, source, order_type(source, type_name) if apart else None, apart=apart)
+
+
+def order_type(source: str, type_name: str) -> str | None:
+    """The type whose blocks are counted in the order of a source; None: all."""
+    return type_name if is_derived(source) else None
+
+
+def subject(topic: str, type_name: str, source: str, letters: str, *, apart: bool = True) -> str:
     """The subject of a block. `letters`: by route (block_filter.py), each a word of its own, so that readers can filter by one
-    of them."""
-    return f"fl.e.{token(topic)}.{_lane(type_name)}.{source}.{'.'.join(letters)}"
+    of them. `apart`: derived events have subjects of their own; in topics of earlier releases they have not."""
+    return f"fl.e.{token(topic)}.{_lane(type_name)}.{_source(source, apart)}.{'.'.join(letters)}"
+
+
+def _source(source: str, apart: bool) -> str:
+    return f"{APART}.{source}" if apart and is_derived(source) else source
 
 
 def stream_of_subject(found: str) -> str:
@@ -65,14 +95,21 @@ def stream_of_subject(found: str) -> str:
 
 
 def source_of(found: str) -> str:
-    """The source of a subject."""
-    return found.split(".")[4]
+    """The source of a subject; empty if it has none."""
+    words = [*found.split(".")[4:6], ""]
+    return words[1] if words[0] == APART else words[0]
 
 
 def route_subjects(type_name: str, route: int) -> list[str]:
-    """The subjects of a type's blocks that a route includes."""
+    """The subjects of a type's blocks that a route includes, and of derived ones, which are on no route."""
     words = [["*"] * route + [letter] + ["*"] * (ROUTES - route - 1) for letter in "yu"]
-    return [f"fl.e.*.{_lane(type_name)}.*.{'.'.join(each)}" for each in words]
+    before = f"fl.e.*.{_lane(type_name)}"
+    return [*(f"{before}.*.{'.'.join(each)}" for each in words), f"{before}.{APART}.*{'.*' * ROUTES}"]
+
+
+def wake_subjects(stream: str) -> str:
+    """Where the server says that a stream has a new block, with its headers."""
+    return f"fl.w.{stream}.>"
 
 
 def _lane(type_name: str) -> str:

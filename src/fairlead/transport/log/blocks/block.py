@@ -32,6 +32,7 @@ from fairlead.model.events.types import HEARTBEAT, MAIN, EventType, Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE
 from fairlead.transport.log.blocks.block_filter import MIXED, before_of, is_marks, letters_of
 from fairlead.transport.log.blocks.payload import Damaged, read_batches
+from fairlead.transport.log.names import is_derived, source_of
 from fairlead.transport.log.names import subject as subject_of
 
 INDEX_BITS = 12
@@ -136,7 +137,7 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, pl
         ):
             names, types = (given["Fl-Type"], given["Fl-Source"]), tuple(given.get("Fl-Types", "").split())
             topic = given["Fl-Topic"]
-            if bool(types) == (names[0] == MIXED) and subject == subject_of(topic, *names, letters_of(marks)):
+            if bool(types) == (names[0] == MIXED) and _is_of(subject, topic, names, letters_of(marks)):
                 numbers = given.get("Fl-Numbers", "")
                 return Block(
                     *names, number, sequence, count, given["Fl-Schema"], payload, writer, marks, topic, types, hops, numbers
@@ -144,6 +145,13 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, pl
     except (KeyError, ValueError):
         pass
     raise not_a_block(place)
+
+
+def _is_of(subject: str, topic: str, names: tuple[str, str], letters: str) -> bool:
+    """Whether a subject is that of such blocks, in a topic of this release or of an earlier one."""
+    if subject == subject_of(topic, *names, letters):
+        return True
+    return is_derived(names[1]) and subject == subject_of(topic, *names, letters, apart=False)
 
 
 def not_a_block(place: str) -> DataError:
@@ -156,8 +164,7 @@ REJECTED = "=rejected"
 
 def rejected_block(code: str, subject: str) -> Block:
     """In the place of a message that is not a block. `writer`: the subject, which says whose it is."""
-    words = subject.split(".")
-    return Block(REJECTED, words[4] if len(words) > 4 else "", 0, 0, 0, code, b"", subject)
+    return Block(REJECTED, source_of(subject), 0, 0, 0, code, b"", subject)
 
 
 def schema_digest(event_type: EventType) -> str:

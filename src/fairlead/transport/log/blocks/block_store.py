@@ -22,7 +22,7 @@ from fairlead.errors import LogError, StateError
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.room import require_room
-from fairlead.transport.log.names import topic_stream
+from fairlead.transport.log.names import order_type, topic_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Unavailable
 from fairlead.transport.log.trims import first_kept
@@ -52,7 +52,7 @@ async def stored_once(
         except Conflict:
             why = "another attempt is under way"
             with suppress(Unavailable):
-                last = await log.last_of(block.topic, block.source)  # 3
+                last = await log.last_of(block.topic, block.source, order_type(block.source, block.type))  # 3
                 found = await log.last_block_of(block.topic, block.source, block.type)
                 if found is not None and (found.block.number >= block.number if shared else found.sequence > known):
                     return found if shared or is_same(found.block, block) else await _ours_or_last(log, block, known, found)

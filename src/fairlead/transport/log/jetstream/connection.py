@@ -7,6 +7,7 @@ retries if no server answers the first time.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -24,12 +25,36 @@ VERSION_MIN = (2, 11)
 """The first version that compares an append with the last message under any of several subjects."""
 
 
+ANSWER = re.compile(
+    rb"Nats-Stream: [^\r]+\r\nNats-Subject: ([^\r]+)\r\nNats-Sequence: (\d+)\r\nNats-Time-Stamp: ([^\r]+)\r\n"
+    rb"(?:Nats-Num-Pending: \d+\r\nNats-Last-Sequence: \d+\r\n)?\r\n$"
+)
+"""The end of the headers of a stored message that was asked for directly."""
+
+
+class AnswerHeaders(dict[str, str]):
+    """The headers of a message that may be such an answer. `stored`: those of the stored message; its sender may have given it
+    the same headers as the server gives answers, so these are taken from the end, where the server writes them."""
+
+    def __init__(self, told: dict[str, str], stored: dict[str, str], subject: str, sequence: int, time: str) -> None:
+        super().__init__(told)
+        self.stored, self.subject, self.sequence, self.time = stored, subject, sequence, time
+
+
 class CertainClient(Client):
     """Headers as the server has read them (predecessor.py)."""
 
     async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
         told = await super()._process_headers(headers)
-        return told and certain(told, headers)
+        told = told and certain(told, headers)
+        at = headers.rfind(b"Nats-Stream: ") if headers else -1
+        answer = ANSWER.match(headers, at) if at >= 0 else None
+        if answer is None:
+            return told
+        raw = headers[:at] + b"\r\n"
+        stored = await super()._process_headers(raw) or {}
+        subject, sequence, time = answer.groups()
+        return AnswerHeaders(told or {}, certain(stored, raw), subject.decode(), int(sequence), time.decode())
 
 
 async def connected(

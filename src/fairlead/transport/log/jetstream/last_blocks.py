@@ -14,7 +14,8 @@ from nats.aio.msg import Msg
 
 from fairlead.errors import DataError
 from fairlead.transport.log.jetstream.predecessor import headers_of
-from fairlead.transport.log.jetstream.reader import Connection, Parse, read
+from fairlead.transport.log.jetstream.reader import Connection, Parse
+from fairlead.transport.log.jetstream.stream_reads import read
 from fairlead.transport.log.protocol import Stored, Stream, Trimmed
 
 SPAN, WIDER = 256, 8

@@ -27,6 +27,7 @@ from nats.js.api import (
     DeliverPolicy,
     DiscardPolicy,
     RawStreamMsg,
+    RePublish,
     StorageType,
     StreamConfig,
     StreamInfo,
@@ -42,13 +43,15 @@ from fairlead.transport.log.blocks.block_filter import MIXED, Only
 from fairlead.transport.log.blocks.repeats import REPEATED, answered, without_repeats
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
+from fairlead.transport.log.jetstream.direct_reader import first_since, last_direct
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.last_blocks import last_block
 from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
 from fairlead.transport.log.jetstream.merged_reader import copied_from, read_merged
-from fairlead.transport.log.jetstream.predecessor import MARK, condition, headers_of, topic_block_of, topic_block_with_id
-from fairlead.transport.log.jetstream.reader import Connection, Parse, Readers, read, taking
+from fairlead.transport.log.jetstream.predecessor import MARKS, PRESENT, TopicForm, form_of, headers_of, subject_of
+from fairlead.transport.log.jetstream.reader import Connection, Parse, Readers
 from fairlead.transport.log.jetstream.reports import made_of, report_of
+from fairlead.transport.log.jetstream.stream_reads import read, taking
 from fairlead.transport.log.jetstream.tables import Tables
 from fairlead.transport.log.protocol import MergeLag, Stored, Stream, StreamState
 from fairlead.transport.log.stream_health import problem_of
@@ -74,7 +77,7 @@ class JetStreamLog:
         self._tables = Tables(client, self._js, replicas, refusals)
         self._way = Connection(client, self._js, readers, refusals)
         self._opened: dict[str, Stream] = {}
-        self._with_ids: dict[str, bool] = {}
+        self._forms: dict[str, TopicForm] = {}
         self._own_only: set[str] = set()
         self.bytes_max = client.max_payload - 2048
         self.records: TableReader = self
@@ -105,7 +108,7 @@ class JetStreamLog:
 
     async def _topic(self, name: str) -> Stream:
         return await self._open(
-            names.topic_stream(name), subjects=[names.topic_subjects(name)], metadata={"topics": name} | MARK
+            names.topic_stream(name), subjects=[names.topic_subjects(name)], metadata={"topics": name} | MARKS
         )
 
     async def _open(self, name: str, **more: Any) -> Stream:
@@ -120,7 +123,7 @@ class JetStreamLog:
                 found = await self._made(name, more)
         if "sources" not in more:
             self._opened[name] = stream_of(found)
-            self._with_ids[name] = _has_ids(found)
+            self._forms[name] = form_of(found.config.metadata)
         return stream_of(found)
 
     async def _made(self, name: str, more: dict[str, Any]) -> StreamInfo:
@@ -132,6 +135,7 @@ class JetStreamLog:
             allow_direct=True,
             deny_delete=True,
             duplicate_window=DUPLICATES_SECONDS,
+            republish=RePublish(src=">", dest=names.wake_subjects(name), headers_only=True),
             **more,
         )
         try:
@@ -144,16 +148,21 @@ class JetStreamLog:
     async def append(self, block: Block, after: int) -> int:
         """The server compares with the last message of the source under any type and letters."""
         with translated(self._refusals):
-            subject = names.subject(block.topic, block.type, block.source, block.letters)
-            headers = block.headers() | condition(block, after)
+            form = await self._form_of(names.topic_stream(block.topic)) if names.is_derived(block.source) else PRESENT
+            subject = subject_of(block, apart=form.apart)
+            headers = block.headers() | form.condition(block, after)
             asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
             answer = await self._refusals.heeded(asked, subject)
         return answer.seq
 
     async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
         with translated(self._refusals):
-            found = await self._last(names.topic_stream(topic), names.source_subjects(topic, source, type))
+            found = await self._last(names.topic_stream(topic), await self._subjects(topic, source, type))
             return None if found is None else (await without_repeats(self.records, [found]))[0]
+
+    async def _subjects(self, topic: str, source: str | None, type: str | None) -> str:
+        form = await self._form_of(names.topic_stream(topic)) if source and names.is_derived(source) else PRESENT
+        return names.source_subjects(topic, source, type, apart=form.apart)
 
     async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
         found = await self.last_of(topic, source, type)
@@ -162,7 +171,7 @@ class JetStreamLog:
         await self._topic(topic)
         stream, parse = await self.topic_of(names.topic_stream(topic))
         with translated(self._refusals):
-            subjects = names.source_subjects(topic, source, type)
+            subjects = await self._subjects(topic, source, type)
             last = await last_block(self._way, stream, subjects, found.sequence, parse)
             if last is None or (await without_repeats(self.records, [last]))[0].block.rejected:
                 return None  # one that names no block before it has none
@@ -181,8 +190,7 @@ class JetStreamLog:
                     self._own_only.add(stream)
             else:
                 asked.close()
-            direct = self._js.get_last_msg(stream, subjects, direct=True)
-            return await self._refusals.heeded(direct, f"$JS.API.DIRECT.GET.{stream}")
+            return await last_direct(self._way, stream, subjects)
         except NotFoundError:
             return None
 
@@ -199,16 +207,20 @@ class JetStreamLog:
 
     async def _parse_of(self, stream: str) -> Parse:
         """How a message of a stream is read by itself; of a merged stream, without the rule of topics."""
-        if stream.startswith(names.MERGED):
-            return block_of
-        if stream not in self._with_ids:
-            self._with_ids[stream] = _has_ids(await self._js.stream_info(stream))
-        return topic_block_with_id if self._with_ids[stream] else topic_block_of
+        return block_of if stream.startswith(names.MERGED) else (await self._form_of(stream)).block
+
+    async def _form_of(self, stream: str) -> TopicForm:
+        if stream not in self._forms:
+            try:
+                self._forms[stream] = form_of((await self._js.stream_info(stream)).config.metadata)
+            except NotFoundError:
+                return PRESENT  # as it will be created
+        return self._forms[stream]
 
     async def topic_of(self, name: str) -> tuple[Stream, Parse]:
         """The stream of a topic, by its own name, and how its messages are read."""
         found = await self._js.stream_info(name)
-        self._with_ids[name] = _has_ids(found)
+        self._forms[name] = form_of(found.config.metadata)
         return stream_of(found), self._parse or await self._parse_of(name)
 
     async def copied(self, stream: Stream, topic: str) -> int:
@@ -320,15 +332,25 @@ class JetStreamLog:
             raise problem
 
     async def before(self, stream: Stream, time: int) -> int:
-        """Uses a consumer that begins at that time: the sequence of its first block, less one."""
+        """Uses a consumer that begins at that time: the sequence of its first block, less one. Or a direct request."""
         at = datetime.fromtimestamp(time // 1_000_000, UTC).replace(microsecond=time % 1_000_000)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=at, ack_policy=AckPolicy.NONE, mem_storage=True
         )
         with translated(self._refusals):
-            made = await self._js.add_consumer(stream.name, config)
-            await self._js.delete_consumer(stream.name, made.name)
-        return made.delivered.stream_seq if made.delivered else 0
+            try:
+                if stream.name not in self._readers.direct:
+                    asked, subject = self._js.add_consumer(stream.name, config), f"$JS.API.CONSUMER.CREATE.{stream.name}"
+                    made = await self._refusals.heeded(asked, subject)
+                    await self._js.delete_consumer(stream.name, made.name)
+                    return made.delivered.stream_seq if made.delivered else 0
+            except LogError as error:
+                if error.code != "N003":
+                    raise
+                self._readers.direct.add(stream.name)
+            last = (await self._js.stream_info(stream.name)).state.last_seq  # first: later ones are not before that time
+            found = await first_since(self._way, stream.name, time)
+        return last if found is None else found - 1
 
     async def merged(self) -> list[Stream]:
         return [stream_of(each) for each in await self._every_merged()]
@@ -354,11 +376,6 @@ class JetStreamLog:
 
 def stream_of(info: StreamInfo) -> Stream:
     return Stream(info.config.name or "", made_of(info))
-
-
-def _has_ids(info: StreamInfo) -> bool:
-    """Whether blocks of the stream may have message ids: it was created by an earlier release."""
-    return not MARK.items() <= (info.config.metadata or {}).items()
 
 
 def wanted_subjects(only: Only) -> list[str]:

@@ -28,7 +28,8 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
 from fairlead.transport.log.blocks.block import block_of, rejected_block
 from fairlead.transport.log.jetstream.predecessor import MESSAGE_ID
-from fairlead.transport.log.jetstream.reader import Connection, Parse, parsed, read
+from fairlead.transport.log.jetstream.reader import Connection, Parse
+from fairlead.transport.log.jetstream.stream_reads import parsed, read
 from fairlead.transport.log.names import stream_of_subject
 from fairlead.transport.log.protocol import Stored, Stream, Trimmed
 from fairlead.transport.log.stream_health import removed_blocks

@@ -1,12 +1,13 @@
 """Which subjects a server lets a user publish on: by requests that it answers with an error, and that change nothing.
 
-Takes: a url, credentials and subjects. Gives: for each, whether the server answers. Never: stores a message: a request names a
-stream that does not exist, and its body is invalid.
+Takes: a url, credentials and subjects. Gives: the account of the user; for each subject, whether the server answers. Never:
+stores a message: a request names a stream that does not exist, and its body is invalid.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 import nats.errors
@@ -17,9 +18,11 @@ from fairlead.transport.log.jetstream.connection import connected
 ANSWER_SECONDS = 1.0
 NOWHERE = {"Nats-Expected-Stream": "FL_NONE"}
 INVALID = b"?"
+WHO = "$SYS.REQ.USER.INFO"
+"""By which a user is told its own account and permissions."""
 
 
-async def answered(url: str, access: Credentials, subjects: Sequence[str]) -> list[bool]:
+async def answered(url: str, access: Credentials, subjects: Sequence[str]) -> tuple[str, list[bool]]:
     """Raises LogError."""
 
     async def nothing(*_: object) -> None:
@@ -36,7 +39,15 @@ async def answered(url: str, access: Credentials, subjects: Sequence[str]) -> li
             return False  # the server says nothing to what it refuses
         return True
 
+    async def account() -> str:
+        """Empty if the server does not say it, as servers whose configuration was made by an earlier release."""
+        try:
+            told = json.loads((await client.request(WHO, timeout=ANSWER_SECONDS)).data)
+            return str(told["data"]["account"])
+        except (TimeoutError, nats.errors.Error, ValueError, KeyError, TypeError):
+            return ""
+
     try:
-        return await asyncio.gather(*map(is_answered, subjects))
+        return await account(), await asyncio.gather(*map(is_answered, subjects))
     finally:
         await client.close()

@@ -9,8 +9,10 @@ state, so it is the same for all readers: those of some types, of a route, from 
 The condition is part of topics only: the server removes it when it copies a message to a merged stream. Readers of these look
 it up in the topics (merged_reader.py).
 
-Message ids are refused, too: a merged stream would drop the second of two messages with the same id. Blocks of earlier releases
-have one, the block's own, in streams that are not marked `MARK`.
+Message ids are refused, too: a merged stream would drop the second of two messages with the same id. And derived events have
+subjects of their own, so that who may store them writes under no publisher's name, nor the other way round. Topics of earlier
+releases, which are not marked so (`MARKS`), are read as they were written: there blocks may have an id, the block's own, and
+derived events have subjects like others.
 
 Takes: the headers of a message, and its block. Gives: the block, or an error. Never: does I/O.
 """
@@ -24,15 +26,17 @@ from dataclasses import replace
 
 from nats.js.api import RawStreamMsg
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
-from fairlead.transport.log.blocks.block import Block, block_of
-from fairlead.transport.log.names import source_subjects
+from fairlead.transport.log.blocks.block import Block, block_of, not_a_block
+from fairlead.transport.log.names import is_derived, order_subjects, subject
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 EXPECTED_OF = f"{EXPECTED}-Subject"
 MESSAGE_ID = "Nats-Msg-Id"
-MARK = {"fairlead-message-ids": "none"}
-"""Metadata of the streams of topics in which no block has a message id."""
+NO_IDS, APART_MARK = {"fairlead-message-ids": "none"}, {"fairlead-derived": "apart"}
+MARKS = NO_IDS | APART_MARK
+"""Metadata of the streams of topics in which no block has a message id, and derived events have subjects of their own."""
 
 
 def headers_of(found: RawStreamMsg) -> dict[str, str]:
@@ -69,29 +73,42 @@ def compared_with(found: RawStreamMsg) -> int | None:
     return None if told is None else int(told[1])
 
 
-def condition(block: Block, after: int) -> dict[str, str]:
-    """The headers of an append after this sequence. All clients name the subjects in the same way: servers of a cluster detect
-    concurrent attempts by that."""
-    return {EXPECTED: str(after), EXPECTED_OF: source_subjects(block.topic, block.source)}
+@dataclass(frozen=True)
+class TopicForm:
+    """How the blocks of a topic were written. `with_ids`: they may have message ids. `apart`: derived ones have subjects of
+    their own."""
+
+    with_ids: bool = False
+    apart: bool = True
+
+    def condition(self, block: Block, after: int) -> dict[str, str]:
+        """The headers of an append after this sequence. All clients name the subjects in the same way: servers of a cluster
+        detect concurrent attempts by that."""
+        named = order_subjects(block.topic, block.source, block.type, apart=self.apart)
+        return {EXPECTED: str(after), EXPECTED_OF: named}
+
+    def block(self, headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
+        """The block of a message in the stream of a topic. Raises DataError."""
+        found, told = block_of(headers, payload, subject, place), headers or {}
+        if is_derived(found.source) and subject != subject_of(found, apart=self.apart):
+            raise not_a_block(place)
+        named = told.get(EXPECTED_OF) == self.condition(found, 0)[EXPECTED_OF] and EXPECTED in told
+        own = (None, f"{found.source}:{found.lane}:{found.number}") if self.with_ids else (None,)
+        if not named or told.get(MESSAGE_ID) not in own:
+            what = "has a message id" if named else "was stored without naming the block before it"
+            problem = f"a block of '{found.type}' from source '{found.source}' {what}"
+            raise DataError("D037", problem, "publish with Fairlead only", place)
+        return found if told[EXPECTED].strip(" 0") else replace(found, begins=True)
 
 
-def topic_block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
-    """The block of a message in the stream of a topic. Raises DataError."""
-    found = block_of(headers, payload, subject, place)
-    return appended(headers or {}, found, place, with_ids=False)
+PRESENT = TopicForm()
 
 
-def topic_block_with_id(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
-    """The same, in a stream of an earlier release."""
-    found = block_of(headers, payload, subject, place)
-    return appended(headers or {}, found, place, with_ids=True)
+def form_of(metadata: Mapping[str, str] | None) -> TopicForm:
+    """The form of a topic, by the metadata of its stream."""
+    told = (metadata or {}).items()
+    return TopicForm(not NO_IDS.items() <= told, APART_MARK.items() <= told)
 
 
-def appended(headers: Mapping[str, str], block: Block, place: str, *, with_ids: bool) -> Block:
-    named = headers.get(EXPECTED_OF) == source_subjects(block.topic, block.source) and EXPECTED in headers
-    own = (None, f"{block.source}:{block.lane}:{block.number}") if with_ids else (None,)
-    if not named or headers.get(MESSAGE_ID) not in own:
-        what = "has a message id" if named else "was stored without naming the block before it"
-        problem = f"a block of '{block.type}' from source '{block.source}' {what}"
-        raise DataError("D037", problem, "publish with Fairlead only", place)
-    return block if headers[EXPECTED].strip(" 0") else replace(block, begins=True)
+def subject_of(block: Block, *, apart: bool) -> str:
+    return subject(block.topic, block.type, block.source, block.letters, apart=apart)

@@ -1,4 +1,4 @@
-"""Reads a stream of a NATS server, in order, from a sequence, without end.
+"""Reads a stream of a NATS server by a consumer, in order, from a sequence, without end.
 
 A consumer without acknowledgements sends blocks on request. The client keeps the position itself, so after any doubt about the
 server (a restart, a new leader, a missing message) a new consumer begins after the last block received.
@@ -10,11 +10,7 @@ server (a restart, a new leader, a missing message) a new consumer begins after 
     4. sequences that are missing are those of other subjects, or of blocks that were trimmed before they were sent. A reader
        that waits for new blocks is sent each at once; one that has not caught up compares with the first block that is left
 
-Before a consumer is made, the stream must be the one that was read, with all its blocks (stream_health.py): a stream that was
-deleted and created again would be read on from a sequence that means another block there. A server of a cluster may answer from
-the past for a while, so there the problem must last.
-
-A message that is not a block by the rules (block.py, predecessor.py) is given as a rejected block, to every reader alike.
+Clients that may not make consumers read in another way (direct_reader.py); stream_reads.py chooses.
 
 Takes: a connection, a stream and a sequence. Gives: lists of stored blocks. Never: skips, repeats or reorders.
 """
@@ -23,9 +19,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from nats.aio.client import Client
@@ -34,25 +30,19 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import DataError, LogError
-from fairlead.transport.log.blocks.block import Block, rejected_block
-from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.errors import LogError
+from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.jetstream.failures import Refusals
 from fairlead.transport.log.jetstream.reports import report_of
-from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Stored, Stream, Trimmed, Unavailable
+from fairlead.transport.log.protocol import Stream, Trimmed
 from fairlead.transport.log.stream_health import problem_of
 
-LOGGER = logging.getLogger("fairlead")
 ASK = 512
 BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
 """Blocks and bytes of a request; each reader may have two outstanding. A server closes a connection with 64 MB of pending data,
 so the readers of a connection share less than that. One block has up to a megabyte."""
 LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
-AGAIN_SECONDS = 0.25
-GIVE_UP_SECONDS = 60.0
-DOUBT_SECONDS = 15.0
-"""How long a cluster may report fewer blocks than were read: a leader that is cut off resigns after some seconds."""
 ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
 """The server's status of a completed request; with any other, the consumer is gone or has moved."""
 
@@ -74,23 +64,6 @@ class Connection:
     refusals: Refusals
 
 
-def taking(stream: Stream, parse: Parse) -> Take[Stored]:
-    """Reads blocks; those that are rejected are given as such."""
-
-    def take(message: Msg, sequence: int, time: int) -> Stored:
-        return Stored(sequence, time, parsed(parse, message, f"{stream.name} {sequence}"))
-
-    return take
-
-
-def parsed(parse: Parse, message: Msg, place: str) -> Block:
-    try:
-        return parse(message.headers, message.data, message.subject, place)
-    except DataError as error:
-        LOGGER.warning("%s: skipped by every reader", error)
-        return rejected_block(error.code, message.subject)
-
-
 class Again(Exception):
     """The consumer is unusable; begin again."""
 
@@ -99,7 +72,9 @@ class Readers:
     """All readers of one connection."""
 
     def __init__(self) -> None:
-        self.active: set[StreamConsumer[Any]] = set()
+        self.active: set[StreamReading[Any]] = set()
+        self.direct: set[str] = set()
+        """The streams of which the client may make no consumers."""
 
     @property
     def bytes_each(self) -> int:
@@ -111,8 +86,8 @@ class Readers:
             each.begin_again()
 
 
-class StreamConsumer(Generic[Item]):
-    """One consumer and the blocks received from it. `after`, `time`: of the last one."""
+class StreamReading(ABC, Generic[Item]):
+    """A way to read a stream, from its opening to the first doubt. `after`, `time`: of the last block received."""
 
     def __init__(
         self,
@@ -128,16 +103,24 @@ class StreamConsumer(Generic[Item]):
         self._client, self._js, self._readers, self._refusals = way.client, way.js, way.readers, way.refusals
         self._stream, self._subjects = stream, subjects
         self._lost = False
-        self.after, self.time, self._delivered, self._pending = after, time, 0, 0
+        self.after, self.time = after, time
         self._came: deque[Msg] = deque()
         self._event = asyncio.Event()
-        self._to_come = 0
-        self._next = ""
         self._inbox = ""
 
     def begin_again(self) -> None:
         self._lost = True
         self._event.set()
+
+    @abstractmethod
+    async def open(self) -> None: ...
+
+    @abstractmethod
+    async def blocks(self) -> list[Item]:
+        """The received blocks, at least one. Raises Again."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def problem(self) -> tuple[LogError | None, bool]:
         """Why the stream is not the one that was read, and whether the answer may be from the past."""
@@ -145,6 +128,13 @@ class StreamConsumer(Generic[Item]):
         if report.made == self._stream.made and report.first > self.after + 1:
             raise Trimmed(self._stream, self.after, report.first)
         return problem_of(self._stream, self.after, self.time, report), clustered
+
+
+class StreamConsumer(StreamReading[Item]):
+    """One consumer and the blocks received from it."""
+
+    _delivered = _pending = _to_come = 0
+    _next = ""
 
     async def open(self) -> None:
         self._readers.active.add(self)
@@ -189,7 +179,6 @@ class StreamConsumer(Generic[Item]):
             self._to_come += ASK
 
     async def blocks(self) -> list[Item]:
-        """The received blocks, at least one. Raises Again."""
         while True:
             await self._ask()
             if not self._came:
@@ -238,39 +227,3 @@ class StreamConsumer(Generic[Item]):
         if status not in ("404", "408") and told.get("Description") not in ENDED:
             raise Again(status)  # 3
         self._to_come = max(0, self._to_come - int(told.get("Nats-Pending-Messages", ASK)))
-
-
-async def read(
-    way: Connection,
-    stream: Stream,
-    after: int,
-    take: Take[Item],
-    subjects: list[str] | None = None,
-    *,
-    headers_only: bool = False,
-) -> AsyncGenerator[Sequence[Item], None]:
-    """With `subjects`, only the blocks under these."""
-    patience, doubts, time = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS), Patience(DOUBT_SECONDS, AGAIN_SECONDS), None
-    while True:
-        reading = StreamConsumer(way, stream, after, time, subjects, take, headers_only)
-        try:
-            with translated(way.refusals):
-                problem, clustered = await reading.problem()
-                if problem is None:
-                    await reading.open()
-                    while True:
-                        found = await reading.blocks()
-                        after, time = reading.after, reading.time
-                        patience.renew()
-                        doubts.renew()
-                        yield found
-                elif not clustered or doubts.is_over:
-                    raise problem
-        except Again:
-            patience.extend(GIVE_UP_SECONDS / 2)
-        except Unavailable as error:
-            if way.client.is_closed or patience.is_over:
-                raise LogError("N001", f"the server does not answer: {error}", "start it, then subscribe again") from None
-        finally:
-            await reading.close()
-        await patience.pause()
