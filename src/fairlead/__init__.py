@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairlead.model.guarantee import Guarantee, Property, Verdict
     from fairlead.model.plans.plan import Plan, Subscription
     from fairlead.model.relations.relation import Relation
-    from fairlead.runtime.embedded import Result, Run, match
+    from fairlead.runtime.embedded import Run, match
     from fairlead.runtime.live.client import connect
 
 __version__ = "0.1.0"
@@ -40,7 +40,8 @@ _HOME = {
     "fairlead.model.events.position": ("Position",),
     "fairlead.model.relations.relation": ("Relation",),
     "fairlead.model.events.verdict": ("EventReport", "EventVerdict"),
-    "fairlead.runtime.embedded": ("Result", "Run", "match"),
+    "fairlead.runtime.embedded": ("Run", "match"),
+    "fairlead.runtime.result": ("Result",),
     "fairlead.runtime.live.client": ("connect",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}

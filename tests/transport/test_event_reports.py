@@ -14,7 +14,7 @@ from fairlead.cli.files.deliveries import read_deliveries
 from fairlead.model.events.verdict import EventReport, EventVerdict
 from fairlead.model.relations.relation import MINUS, PLUS
 from fairlead.transport.events import read_events
-from fairlead.transport.output.cloud_events import relation_event, report_event
+from fairlead.transport.output.delivery_events import relation_event, report_event
 from fairlead.transport.output.relation_files import open_relations
 
 TYPES = "TYPE Reading (sensor INT, at TIMESTAMP) TIME at; TYPE Mark (n INT);"

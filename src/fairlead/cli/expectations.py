@@ -20,7 +20,8 @@ from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import canonical, jsonable
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
-from fairlead.runtime.embedded import Result, match
+from fairlead.runtime.embedded import match
+from fairlead.runtime.result import Result
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,21 @@ from fairlead.matching.outcome import Match
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.event import Event, Places
 from fairlead.model.events.position import Position, parse_position
-from fairlead.model.events.types import HEARTBEAT, Catalogue, Kind
-from fairlead.model.events.values import jsonable
+from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.partition import partition
 from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.runtime.closest import ClosestMiss
+from fairlead.runtime.finding_words import (
+    forbidding,
+    has_queued,
+    in_relation,
+    keyless_words,
+    not_read,
+    shown,
+    time_words,
+    unmet,
+    waits,
+)
 
 GONE_MAX = 1000
 """Events that WITHIN or a DISPOSAL dropped and that are remembered for a branch: a missing partner is among the last few."""
@@ -110,7 +120,7 @@ def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int 
         if each.name in targets
         for number in each.in_text_order
         for watch in (
-            targets[each.name].watches.get((each.name, number), WatchedBranch(reasons=(_not_read(each, number, found[0]),))),
+            targets[each.name].watches.get((each.name, number), WatchedBranch(reasons=(not_read(each, number, found[0]),))),
         )
     ]
 
@@ -129,12 +139,6 @@ def _nothing_there(position: Position, last: Position) -> UsageError:
         problem = f"the record at position {position} is a duplicate or was rejected, so it is not an event"
         return UsageError("A007", problem, fix="use the position of the event that it repeats")
     return UsageError("A007", f"there is no event at position {position}", fix=f"use a position from 0 to {last.major}")
-
-
-def _not_read(subscription: Subscription, number: int, event: Event) -> str:
-    if event.type == HEARTBEAT.name:
-        return "a heartbeat only moves clocks"
-    return f"it reads {', '.join(subscription.branches[number].types)}; the event is of type {event.type}"
 
 
 class WatchedPlaces(Places):
@@ -192,7 +196,7 @@ class WatchedSubscription(IncrementalSubscription):
         for route in conjunction.routes[event.type]:
             keyless = [at for at in route.key if event.row[at] is None or event.row[at] != event.row[at]]
             if keyless:
-                watch.reasons = (f"PER {', '.join(self.subscription.per)}: {_keyless(event, keyless[0])}",)
+                watch.reasons = (f"PER {', '.join(self.subscription.per)}: {keyless_words(event, keyless[0])}",)
         for key, route in conjunction.arrivals(event):
             watch.keys += (key,)
             entered, noted = conjunction.accept(route, event)
@@ -222,13 +226,13 @@ class WatchedSubscription(IncrementalSubscription):
         words = [conjunction.noting[at].clause.keyword for at in noted if at in conjunction.patient]
         self._note_cancelled(number, watch, undecided, event, words)
         after = self.instances[number].get(key)
-        if is_queued and (after is None or not _queued(after, self.target.position)):
+        if is_queued and (after is None or not has_queued(after, self.target.position)):
             watch.queued.remove(key)
             if watch.queued:
                 return  # it is still queued under another key
             if watch.verdict == "waiting":
                 watch.verdict = "expired"
-                clock = _time(after.clock if after else None)
+                clock = time_words(after.clock if after else None)
                 watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
                 watch.reasons += self.closest[number].miss(queues, marked, self.target.event)
@@ -264,7 +268,7 @@ class WatchedSubscription(IncrementalSubscription):
                 watch.verdict, watch.reasons = (
                     "too early",
                     (
-                        *_unmet(self.subscription, number, conjunction, instance, queue),
+                        *unmet(self.subscription, number, conjunction, instance, queue),
                         *self._left(number, key, instance.queues),
                     ),
                 )
@@ -272,7 +276,7 @@ class WatchedSubscription(IncrementalSubscription):
     def _leaves(self, watch: WatchedBranch, key: Key, instance: Instance) -> bool:
         """It waited, and is now in no queue: not in another of this key either, nor under another key."""
         waited = watch.verdict == "waiting" and watch.queued == [key]
-        return waited and not _queued(instance, self.target.position)
+        return waited and not has_queued(instance, self.target.position)
 
     def _note_cancelled(
         self, number: int, watch: WatchedBranch, undecided: list[Pending], event: Event, words: Sequence[str]
@@ -280,10 +284,10 @@ class WatchedSubscription(IncrementalSubscription):
         for each in undecided:
             if each.cancelled and watch.verdict != "matched" and self._is_member(each.match.members):
                 watch.verdict = "cancelled"
-                watch.reasons = (_in_relation(each.match.members), f"{words[0]}: the event at {event.position} forbids it")
+                watch.reasons = (in_relation(each.match.members), f"{words[0]}: the event at {event.position} forbids it")
                 self._note_pending(number, watch)
             elif each.cancelled and event.position == self.target.position and watch.verdict == "noted":
-                watch.reasons += (f"it cancelled the relation [{_shown(each.match.members)}]",)
+                watch.reasons += (f"it cancelled the relation [{shown(each.match.members)}]",)
 
     def _note_pending(self, number: int, watch: WatchedBranch) -> None:
         """With DISPOSAL FIRST PREFIX an event can be in several relations: of these, one that still waits."""
@@ -292,7 +296,7 @@ class WatchedSubscription(IncrementalSubscription):
         for each in pending:
             if self._is_member(each.match.members):
                 watch.verdict = "pending"
-                watch.reasons = (_in_relation(each.match.members), _waits(each))
+                watch.reasons = (in_relation(each.match.members), waits(each))
                 return
 
     def _is_member(self, members: tuple[Event, ...]) -> bool:
@@ -304,29 +308,29 @@ class WatchedSubscription(IncrementalSubscription):
         watch = self.target.watches.get((self.subscription.name, number))
         for slot, member in enumerate(members):
             queue = next(at for at, slots in enumerate(conjunction.slots_of_queue) if slot in slots)
-            if _queued(instance, member.position):
+            if has_queued(instance, member.position):
                 continue
-            self.gone[number].append((key, queue, member, f"left with the relation [{_shown(members)}] (DISPOSAL)"))
+            self.gone[number].append((key, queue, member, f"left with the relation [{shown(members)}] (DISPOSAL)"))
         found = list(super()._complete(number, conjunction, key, instance, members))
         if watch is None or key not in watch.keys:
             yield from found
             return
         pending = next((each for each in instance.pending if each.match.members == members), None)
-        forbidding = [] if found or pending else _forbidding(conjunction, instance, members)
+        against = [] if found or pending else forbidding(conjunction, instance, members)
         if self._is_member(members):
             told = "matched" if found else "pending" if pending else "cancelled"
             if watch.verdict != "matched" and (told != "cancelled" or watch.verdict != "pending"):
-                watch.verdict, watch.reasons = told, (_in_relation(members),)
+                watch.verdict, watch.reasons = told, (in_relation(members),)
                 if pending:
-                    watch.reasons += (_waits(pending),)
-                watch.reasons += tuple(f"{word}: the event at {each.position} forbids it" for word, each in forbidding[:1])
+                    watch.reasons += (waits(pending),)
+                watch.reasons += tuple(f"{word}: the event at {each.position} forbids it" for word, each in against[:1])
         elif self._leaves(watch, key, instance):
             watch.verdict = "disposed"
             done = "was delivered" if found else "was complete"
             words = self.subscription.disposal.words
-            watch.reasons = (f"DISPOSAL {words}: dropped when the relation [{_shown(members)}] {done}",)
-        elif watch.verdict == "noted" and any(each.position == self.target.position for _, each in forbidding):
-            watch.reasons += (f"it cancelled the relation [{_shown(members)}]",)
+            watch.reasons = (f"DISPOSAL {words}: dropped when the relation [{shown(members)}] {done}",)
+        elif watch.verdict == "noted" and any(each.position == self.target.position for _, each in against):
+            watch.reasons += (f"it cancelled the relation [{shown(members)}]",)
         yield from found
 
     def take_due(self) -> Match | None:
@@ -334,7 +338,7 @@ class WatchedSubscription(IncrementalSubscription):
         watch = self.target.watches.get((self.subscription.name, pending.match.branch))
         found = super().take_due()
         if watch is not None and found is not None and watch.verdict != "matched" and self._is_member(pending.match.members):
-            watch.verdict, watch.reasons = "matched", (_in_relation(pending.match.members),)
+            watch.verdict, watch.reasons = "matched", (in_relation(pending.match.members),)
         return found
 
     def conclude(self) -> None:
@@ -362,46 +366,3 @@ class WatchedSubscription(IncrementalSubscription):
         if not any(short) or any(len(queue) < n for queue, n in zip(queues, needed, strict=True)):
             return ()
         return self.closest[number].miss(queues, instance.noted, target)
-
-
-def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:
-    """What an event of the queue needs before it."""
-    branch = subscription.branches[number]
-    types, word = branch.queue_types, next(each.keyword for each in branch.clauses if each.orders)
-    for needs in dict(conjunction.needs)[queue]:
-        wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)
-        yield f"{word}: {types[queue]} needs {wanted} before it, and later events stand after it"
-
-
-def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[tuple[str, Event]]:
-    """The noted events that forbid these members, each with the word of the clause that noted it."""
-    return [
-        (noting.clause.keyword, event)
-        for noting, events in ((conjunction.noting[at], instance.noted[at]) for at in conjunction.patient)
-        for event in events
-        if noting.forbidden(event, members, conjunction.width)
-    ]
-
-
-def _queued(instance: Instance, position: Position) -> bool:
-    return any(event.position == position for queue in instance.queues for event in queue)
-
-
-def _waits(pending: Pending) -> str:
-    return f"which waits for its deadline {_time(pending.match.deadline)}"
-
-
-def _in_relation(members: tuple[Event, ...]) -> str:
-    return f"in the relation [{_shown(members)}]"
-
-
-def _shown(members: tuple[Event, ...]) -> str:
-    return ", ".join(str(member.position) for member in members)
-
-
-def _keyless(event: Event, at: int) -> str:
-    return f"{event.schema.attributes[at].name} is {'NULL' if event.row[at] is None else 'NaN'}"
-
-
-def _time(clock: int | None) -> str:
-    return "unknown" if clock is None else str(jsonable(clock, Kind.TIMESTAMP))

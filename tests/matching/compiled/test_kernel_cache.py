@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -326,3 +328,16 @@ def test_nor_is_a_folder_that_others_can_replace(
     above.chmod(mode)
     cache._folder.cache_clear()
     assert (compiled(), compiled()) == (1, 0 if used else 1)
+
+
+def test_kernels_that_nobody_uses_are_forgotten_and_one_in_use_is_never_made_twice() -> None:
+    """A process that compiled thousands of different rules kept them all."""
+
+    def program(number: int) -> Program:
+        return parsed(f"def kernel(start):\n    return start + {number}, start")
+
+    used = compiling.kernel_of(program(0), jit=True)
+    unused = [weakref.ref(compiling.kernel_of(program(number), jit=True)) for number in range(1, 2 * compiling.KERNELS_KEPT)]
+    gc.collect()
+    assert sum(each() is not None for each in unused) <= compiling.KERNELS_KEPT
+    assert compiling.kernel_of(program(0), jit=True) is used

@@ -33,9 +33,10 @@ from fairlead.matching.state.content import (
     joined,
 )
 from fairlead.matching.state.encoding import ENTRY, IDENTITY, MAGIC, VERSION, Change
+from fairlead.matching.state.event_soundness import require_agreement
 from fairlead.matching.state.implied_values import has_events, keys_of_events, newest_times, put_together, rows_of
 from fairlead.matching.state.packed_columns import unpacked
-from fairlead.matching.state.soundness import require_agreement, require_sound
+from fairlead.matching.state.soundness import require_sound
 from fairlead.model.events.columns import arrow_schema, record_batch
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue

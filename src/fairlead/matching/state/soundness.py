@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
@@ -31,13 +30,12 @@ from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
 from fairlead.matching.state.dead_entries import are_alive
 from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
-from fairlead.model.events.columns import arrow_schema
+from fairlead.matching.state.event_soundness import are_times, filled, require_events, say
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
-from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Branch, Plan, Subscription
-from fairlead.model.relations.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
+from fairlead.model.relations.identity import POSITIONS_MAX
 
 
 def require_sound(content: Content, last: Position, plan: Plan) -> None:
@@ -45,124 +43,23 @@ def require_sound(content: Content, last: Position, plan: Plan) -> None:
         if last.minor != 0 or not -1 <= last.major <= POSITIONS_MAX:
             raise unsound("there is no such last position")
         _require_clocks(content, plan)
-        _require_events(content.events, last, plan.catalogue)
+        require_events(content.events, last, plan.catalogue)
         known = _Known.of(content.events, plan.catalogue)
         conditions = EventConditions(content.events, known.inner, known.times, plan.catalogue)
         used = np.zeros(len(content.events), dtype=bool)
         for form, group in content.groups.items():
             for options, rows in _asked_of_entries(group, _require_group(form, group, known, plan, used), plan):
-                _say(conditions.hold(rows, options), "an event is where the conditions on it do not hold")
+                say(conditions.hold(rows, options), "an event is where the conditions on it do not hold")
         if not used.all():
             raise unsound("there are events that nothing refers to")
 
 
-def require_agreement(units: Sequence[Events]) -> None:
-    """If units have an event of the log at one place, it is the same event. (Derived ones have their own places.)"""
-    some = [each for each in units if len(each)]
-    if len(some) < 2:
-        return
-    names = sorted({name for each in some for name in each.types})
-    words = np.concatenate([each.words for each in some])
-    codes = np.concatenate([np.array([names.index(name) for name in each.types], dtype=np.int64)[each.codes] for each in some])
-    order = np.argsort(words, kind="stable")
-    again = np.flatnonzero(words[order][1:] == words[order][:-1])
-    again = again[(words[order][again] & MINOR_MASK) == LIMITS.derived_per_event_max]
-    one, other = order[again], order[again + 1]
-    _say((codes[one] == codes[other]).all(), "two subscriptions have different events at one place")
-    for column in _origins(some):
-        _say(column.take(pa.array(one)).equals(column.take(pa.array(other))), "two subscriptions have one event of two sources")
-    if all(each.identities is not None for each in some):
-        identities = np.concatenate([each.identities for each in some])
-        _say((identities[one] == identities[other]).all(), "two subscriptions have one event with different identities")
-    for code, name in enumerate(names):
-        rows = np.cumsum(codes == code) - 1  # tables are in the order of their events
-        mine = codes[one] == code
-        tables = [each.tables[name] for each in some if name in each.tables]
-        for number in range(tables[0].num_columns):
-            column = pa.concat_arrays([table.column(number) for table in tables])
-            left, right = (column.take(pa.array(rows[each[mine]])) for each in (one, other))
-            _say(_same(left, right), "two subscriptions have one event with different values")
-
-
-def _origins(units: Sequence[Events]) -> Iterator[pa.Array]:
-    for kind, given in ((pa.string(), [each.sources for each in units]), (pa.int64(), [each.sequences for each in units])):
-        yield pa.concat_arrays(
-            [pa.nulls(len(each), kind) if one is None else pa.array(one, kind) for each, one in zip(units, given, strict=True)]
-        )
-
-
-def _same(left: pa.Array, right: pa.Array) -> bool:
-    """Compares by bits: a NaN equals itself."""
-    if pa.types.is_floating(left.type):
-        left, right = left.view(pa.int64()), right.view(pa.int64())
-    return bool(left.equals(right))
-
-
-def _say(holds: bool | np.bool_, problem: str) -> None:
-    if not holds:
-        raise unsound(problem)
-
-
-def _is_time(values: npt.NDArray[np.int64]) -> bool:
-    return not len(values) or (TIMESTAMP_RANGE[0] <= int(values.min()) and int(values.max()) <= TIMESTAMP_RANGE[1])
-
-
 def _require_clocks(content: Content, plan: Plan) -> None:
-    _say(len(content.seen) == len(plan.subscriptions), "it has another number of subscriptions")
+    say(len(content.seen) == len(plan.subscriptions), "it has another number of subscriptions")
     for seen, each in zip(content.seen, plan.subscriptions, strict=True):
         if seen is not None:
-            _say(each.waits, f"'{each.name}' waits for nothing, but has seen a time")
-            _say(TIMESTAMP_RANGE[0] <= seen <= TIMESTAMP_RANGE[1], f"'{each.name}' has seen a time that is none")
-
-
-# 1. events
-
-
-def _require_events(events: Events, last: Position, catalogue: Catalogue) -> None:
-    words, codes = events.words, events.codes
-    for column in (words, codes, events.times):
-        _say(column.dtype == np.int64 and column.ndim == 1 and len(column) == len(events), "its columns of events are unlike")
-    _say(events.timed.dtype == np.bool_ and len(events.timed) == len(events), "its columns of events are unlike")
-    for given in (events.sources, events.sequences):
-        _say(given is None or len(given) == len(events), "its columns of events are unlike")
-    _say(events.identities is None or events.identities.shape == (len(events), 2), "its columns of events are unlike")
-    if not len(events):
-        return
-    _say((words[1:] > words[:-1]).all() and words[0] >= 0, "its events are not in order")
-    beyond = ((last.major + 1) << MINOR_BITS) + LIMITS.derived_per_event_max
-    _say(int(words[-1]) < beyond, "an event stands after the last position")
-    _say(sorted(set(events.types)) == list(events.types), "its types are not in order")
-    _say(int(codes.min()) >= 0 and int(codes.max()) < len(events.types), "an event has no type")
-    for code, name in enumerate(events.types):
-        _require_type(events, code, name, catalogue)
-
-
-def _require_type(events: Events, code: int, name: str, catalogue: Catalogue) -> None:
-    _say(name in catalogue and not catalogue[name].is_union, "an event has no type")
-    schema, table = catalogue[name], events.tables[name]
-    mine = np.flatnonzero(events.codes == code)
-    _say(table.num_rows == len(mine) > 0, f"there are not as many '{name[:40]}' as events")
-    if len(schema.attributes):  # a table without columns has no schema of its own
-        _say(table.schema.equals(arrow_schema(schema)), f"'{name[:40]}' has other attributes")
-    at_its_own_place = (events.words[mine] & MINOR_MASK) == LIMITS.derived_per_event_max
-    _say((at_its_own_place != schema.derived).all(), f"'{name[:40]}' stands where it cannot")
-    for column in table.columns:
-        if pa.types.is_timestamp(column.type):
-            _say(_is_time(_filled(column)), f"'{name[:40]}' has a time that is none")
-    _say((events.timed[mine] == (schema.derived and schema.timed)).all(), f"'{name[:40]}' has no time, or one too many")
-    _say(_is_time(events.times[mine][events.timed[mine]]), f"'{name[:40]}' has a time that is none")
-    if schema.time_index is not None:
-        own = table.column(schema.time_index)
-        if not schema.derived:
-            _say(own.null_count == 0, f"'{name[:40]}' has no time")
-        else:
-            valid = own.is_valid().to_numpy(zero_copy_only=False)
-            _say((_filled(own) == events.times[mine])[valid].all(), f"'{name[:40]}' has two times")
-
-
-def _filled(column: pa.Array) -> Numbers:
-    made: Numbers = column.cast(pa.int64()).fill_null(0).to_numpy()
-    return made
+            say(each.waits, f"'{each.name}' waits for nothing, but has seen a time")
+            say(TIMESTAMP_RANGE[0] <= seen <= TIMESTAMP_RANGE[1], f"'{each.name}' has seen a time that is none")
 
 
 @dataclass(frozen=True)
@@ -185,18 +82,18 @@ class _Known:
             inner[mine] = np.arange(len(mine))
             schema = catalogue[name]
             if schema.time_index is not None and not schema.derived:
-                times[mine] = _filled(events.tables[name].column(schema.time_index))
+                times[mine] = filled(events.tables[name].column(schema.time_index))
         return cls(events.words, events.codes, inner, times, events)
 
     def rows(self, words: Words) -> Numbers:
         found = np.searchsorted(self.words, words)
-        _say(not len(words) or (len(self.words) > 0 and found.max() < len(self.words)), "an event is missing")
-        _say(not len(words) or bool((self.words[found] == words).all()), "an event is missing")
+        say(not len(words) or (len(self.words) > 0 and found.max() < len(self.words)), "an event is missing")
+        say(not len(words) or bool((self.words[found] == words).all()), "an event is missing")
         return found
 
     def require_type(self, rows: Numbers, accepted: tuple[str, ...]) -> None:
         allowed = np.array([name in accepted for name in self.events.types], dtype=bool)
-        _say(not len(rows) or allowed[self.codes[rows]].all(), "an event is queued under a type that it does not have")
+        say(not len(rows) or allowed[self.codes[rows]].all(), "an event is queued under a type that it does not have")
 
     def require_keys(self, rows: Numbers, attributes: tuple[str, ...], keys: tuple[pa.Array, ...], owners: Numbers) -> None:
         """Each event has the key of its instance."""
@@ -208,7 +105,7 @@ class _Known:
                 table = self.events.tables[name]
                 own = table.column(table.schema.get_field_index(attribute)).take(pa.array(self.inner[rows[mine]]))
                 same = pc.equal(own.cast(key.type), key.take(pa.array(owners[mine])))
-                _say(pc.all(same, skip_nulls=False).as_py() is True, "an event is queued under another key")
+                say(pc.all(same, skip_nulls=False).as_py() is True, "an event is queued under another key")
 
 
 # 2. to 4. instances
@@ -268,7 +165,7 @@ def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, 
     queues = np.repeat(np.tile(np.arange(form.queues), len(group)), lengths)
     rows = known.rows(group.words)
     together = (owners[1:] == owners[:-1]) & (queues[1:] == queues[:-1])
-    _say((group.words[1:] > group.words[:-1])[together].all(), "a queue is not in order")
+    say((group.words[1:] > group.words[:-1])[together].all(), "a queue is not in order")
     members = [known.rows(group.members[:, slot]) for slot in range(form.members)]
     for each in (rows, *members):
         used[each] = True
@@ -277,9 +174,9 @@ def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, 
         of_owner[mine] = number
     for number, (asked, mine) in enumerate(kinds.items()):
         chosen = of_owner[owners] == number if len(kinds) > 1 else slice(None)
-        _say(asked.loose or not group.loose[mine].any(), "a relation is said to be ready that never can be")
+        say(asked.loose or not group.loose[mine].any(), "a relation is said to be ready that never can be")
         _require_queues(asked, group, mine, owners[chosen], queues[chosen], rows[chosen], known)
-        _say(are_alive(group, mine, asked.needs), "an event is queued that can be in no relation")
+        say(are_alive(group, mine, asked.needs), "an event is queued that can be in no relation")
         waits = np.flatnonzero(of_owner[group.owner] == number)
         if len(waits):
             _require_waits(asked, group, waits, [each[waits] for each in members], known)
@@ -294,31 +191,31 @@ def _require_columns(form: Form, group: InstanceTable) -> None:
     }  # fmt: skip
     for name, shape in shapes.items():
         column = getattr(group, name)
-        _say(column.dtype == np.int64 and column.shape == shape, f"its columns of instances are unlike ({name})")
+        say(column.dtype == np.int64 and column.shape == shape, f"its columns of instances are unlike ({name})")
     for mask, count in ((group.loose, size), (group.cancelled, waits)):
-        _say(mask.dtype == np.bool_ and mask.shape == (count,), "its columns of instances are unlike")
-    _say(size > 0, "it has instances without a key")
-    _say(tuple(key.type for key in group.keys) == form.keys, "its keys are of other types")
+        say(mask.dtype == np.bool_ and mask.shape == (count,), "its columns of instances are unlike")
+    say(size > 0, "it has instances without a key")
+    say(tuple(key.type for key in group.keys) == form.keys, "its keys are of other types")
     for key in group.keys:
-        _say(len(key) == size and key.null_count == 0, "a key is NULL")
+        say(len(key) == size and key.null_count == 0, "a key is NULL")
         if pa.types.is_floating(key.type):
             values = key.to_numpy()
-            _say(not np.isnan(values).any() and not np.signbit(values[values == 0]).any(), "a key is NaN, or a negative zero")
+            say(not np.isnan(values).any() and not np.signbit(values[values == 0]).any(), "a key is NaN, or a negative zero")
     lengths = group.lengths
-    _say(int(lengths.min()) >= 0 and int(lengths.max()) <= len(group.words), "a queue has no such length")
-    _say(int(lengths.sum()) == len(group.words), "its queues hold more or less than they say")
-    _say(not waits or (int(group.owner.min()) >= 0 and int(group.owner.max()) < size), "something waits for no instance")
+    say(int(lengths.min()) >= 0 and int(lengths.max()) <= len(group.words), "a queue has no such length")
+    say(int(lengths.sum()) == len(group.words), "its queues hold more or less than they say")
+    say(not waits or (int(group.owner.min()) >= 0 and int(group.owner.max()) < size), "something waits for no instance")
 
 
 def _kinds(form: Form, group: InstanceTable, plan: Plan) -> Mapping[_Asked, Numbers]:
     """Instances by the requirements of their branches."""
     found: dict[_Asked, list[Numbers]] = {}
     for number, at, rows in _by_branch(group):
-        _say(0 <= number < len(plan.subscriptions), "an instance belongs to no subscription")
+        say(0 <= number < len(plan.subscriptions), "an instance belongs to no subscription")
         subscription = plan.subscriptions[number]
-        _say(0 <= at < len(subscription.branches), "an instance belongs to no branch")
+        say(0 <= at < len(subscription.branches), "an instance belongs to no branch")
         branch = subscription.branches[at]
-        _say(form_of(branch, plan.catalogue) == form, "an instance stands among those of another form")
+        say(form_of(branch, plan.catalogue) == form, "an instance stands among those of another form")
         found.setdefault(_Asked.of(subscription, branch, plan.catalogue), []).append(rows)
     return {asked: np.concatenate(rows) for asked, rows in found.items()}
 
@@ -334,10 +231,10 @@ def _require_order(group: InstanceTable) -> None:
     """2. Each instance once, in the canonical order; likewise waiting relations."""
     if len(group) > 1:
         columns: list[Any] = [group.subscription, group.branch, *group.keys]
-        _say(_rises(columns), "its instances are not in order, or one is there twice")
+        say(_rises(columns), "its instances are not in order, or one is there twice")
     if len(group.owner) > 1:
         columns = [group.subscription[group.owner], group.deadline, *group.members.T, group.branch[group.owner]]
-        _say(_rises(columns), "what waits is not in order, or is there twice")
+        say(_rises(columns), "what waits is not in order, or is there twice")
 
 
 def _rises(columns: Sequence[Any]) -> bool:
@@ -368,14 +265,14 @@ def _require_queues(
     """3. The queues of instances of one kind."""
     clock = group.clock[mine]
     if asked.within is None:
-        _say((clock == NEVER).all(), "there is a clock without a window")
+        say((clock == NEVER).all(), "there is a clock without a window")
         waited = np.bincount(group.owner, minlength=len(group))[mine] > 0
-        _say((waited | (group.lengths[mine].sum(axis=1) > 0)).all(), "an instance has nothing")
+        say((waited | (group.lengths[mine].sum(axis=1) > 0)).all(), "an instance has nothing")
     else:
-        _say(_is_time(clock), "a clock shows a time that is none")
+        say(are_times(clock), "a clock shows a time that is none")
         times, now = known.times[rows], group.clock[owners]
-        _say((times <= now).all(), "an event is later than its clock")
-        _say((times >= now - asked.within)[queues < asked.members].all(), "an event has left its window")
+        say((times <= now).all(), "an event is later than its clock")
+        say((times >= now - asked.within)[queues < asked.members].all(), "an event has left its window")
     for queue, accepted in enumerate(asked.queues):
         here = np.flatnonzero(queues == queue)
         known.require_type(rows[here], accepted)
@@ -385,17 +282,17 @@ def _require_queues(
 
 def _require_waits(asked: _Asked, group: InstanceTable, waits: Numbers, members: list[Numbers], known: _Known) -> None:
     """4. The waiting relations in instances of one kind."""
-    _say(bool(asked.waiting), "something waits where nothing is absent")
+    say(bool(asked.waiting), "something waits where nothing is absent")
     words = np.sort(group.members[waits], axis=1)
-    _say((words[:, 1:] != words[:, :-1]).all(), "a member is there twice")
+    say((words[:, 1:] != words[:, :-1]).all(), "a member is there twice")
     for rows, queue in zip(members, asked.slots, strict=True):
         known.require_type(rows, asked.queues[queue])
         if asked.keys[queue]:
             known.require_keys(rows, asked.keys[queue], group.keys, group.owner[waits])
     anchors = [(known.times[members[anchor]], within) for anchor, within in asked.waiting]
-    _say(all((times != NEVER).all() for times, _ in anchors), "an anchor has no time")
+    say(all((times != NEVER).all() for times, _ in anchors), "an anchor has no time")
     due: Any = np.max([times + within for times, within in anchors], axis=0)
-    _say((due == group.deadline[waits]).all(), "a deadline is not that of its anchors")
+    say((due == group.deadline[waits]).all(), "a deadline is not that of its anchors")
 
 
 def _asked_of_entries(group: InstanceTable, entries: _Entries, plan: Plan) -> Iterator[tuple[Options, Numbers]]:

@@ -37,6 +37,20 @@ class ExpressionNode:
         raise NotImplementedError
 
 
+class SlotNode(ExpressionNode):
+    """A node that reads one event."""
+
+    slot: int
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,)
+
+    def at_slot(self, slot: int) -> Any:
+        """The same of the event at another slot."""
+        return replace(self, slot=slot)  # type: ignore[type-var]
+
+
 class UnaryNode(ExpressionNode):
     """A node over one part."""
 
@@ -88,55 +102,34 @@ class Literal(ExpressionNode):
 
 
 @dataclass(frozen=True)
-class Field(ExpressionNode):
+class Field(SlotNode):
     """`slot.attribute`"""
 
     slot: int
     attribute: str
     kind: Kind
 
-    @property
-    def slots(self) -> tuple[int, ...]:
-        return (self.slot,)
-
-    def at_slot(self, slot: int) -> Field:
-        return replace(self, slot=slot)
-
     def text(self, names: Sequence[str]) -> str:
         return f"{names[self.slot]}.{self.attribute}"
 
 
 @dataclass(frozen=True)
-class PositionOf(ExpressionNode):
+class PositionOf(SlotNode):
     """`position(x)`: the number of x in the order. A derived event has the number of the logged event beside it."""
 
     slot: int
     kind: Kind = Kind.BIGINT
-
-    @property
-    def slots(self) -> tuple[int, ...]:
-        return (self.slot,)
-
-    def at_slot(self, slot: int) -> PositionOf:
-        return replace(self, slot=slot)
 
     def text(self, names: Sequence[str]) -> str:
         return f"position({names[self.slot]})"
 
 
 @dataclass(frozen=True)
-class TimeOf(ExpressionNode):
+class TimeOf(SlotNode):
     """`time(x)`: the event time of x."""
 
     slot: int
     kind: Kind = Kind.TIMESTAMP
-
-    @property
-    def slots(self) -> tuple[int, ...]:
-        return (self.slot,)
-
-    def at_slot(self, slot: int) -> TimeOf:
-        return replace(self, slot=slot)
 
     def text(self, names: Sequence[str]) -> str:
         return f"time({names[self.slot]})"

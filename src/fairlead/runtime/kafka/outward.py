@@ -31,7 +31,8 @@ from fairlead.runtime.kafka import brokers
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.files.documents import json_value
-from fairlead.transport.output.cloud_events import JSON, STRUCTURED, relation_event
+from fairlead.transport.output.cloud_events import JSON, STRUCTURED
+from fairlead.transport.output.delivery_events import relation_event
 
 SENT = "fairlead_sent"
 SIGN = "fairlead_sign"

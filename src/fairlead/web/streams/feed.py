@@ -25,7 +25,7 @@ from fairlead.model.events.verdict import EventReport
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import PLUS, Relation
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.transport.output.cloud_events import relation_event, report_event
+from fairlead.transport.output.delivery_events import relation_event, report_event
 
 PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")
 

@@ -33,14 +33,13 @@ from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.codegen.indexes.ordered_index import (
-    first,
     past,
-    row_name,
     seek,
     seek_name,
     sortable,
     tree_functions,
 )
+from fairlead.matching.compiled.codegen.indexes.queue_row import first, row_name, rowed_function
 from fairlead.matching.compiled.codegen.kernel_names import (
     CLOCK,
     FLAGS,
@@ -157,7 +156,9 @@ class _Loop:
         made += [seek(self.layout.links, sign, self.shape.recent) for sign in reversed(SIGNS) if seek_name(sign) in called]
         made += [past(self.layout.links, "past", self.shape.recent)] if "past" in called else []
         made += [past(self.layout.links, "after", False)] if "after" in called else []
-        made += tree_functions(self.layout.links, self.layout.rowed) if self.accesses.trees else []
+        if self.accesses.trees:
+            made += tree_functions(self.layout.links)
+            made += [rowed_function(self.layout.links)] if self.layout.rowed else []
         made.append(halted())
         made += [sortable()] if "sortable" in called else []
         made += self.queues.functions()

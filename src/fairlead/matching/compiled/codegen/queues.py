@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
-from fairlead.matching.compiled.codegen.indexes.ordered_index import BUILD, KEEP, enter_row, leave_row
+from fairlead.matching.compiled.codegen.indexes.ordered_index import BUILD, KEEP
+from fairlead.matching.compiled.codegen.indexes.queue_row import enter_row, leave_row
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -31,11 +32,25 @@ VERSION = 6
 """Raise when other code is made of a source, or is called in another way."""
 
 
+KERNELS_KEPT = 256
+"""Kernels that nobody uses and that are kept in memory: a process that compiles thousands of different rules does not keep all.
+One that is used is never made twice."""
+
+_IN_USE: WeakValueDictionary[tuple[Program, bool], Compiled] = WeakValueDictionary()
+
+
 def kernel_of(program: Program, jit: bool | None = None, checked: bool | None = None) -> Kernel:
     """The function `kernel` of a program. `jit` False: as plain Python; `checked`: with every index checked; by default as
     the process says."""
     wanted = surroundings().build().machine_code if jit is None else jit
     return (_compiled if wanted else _interpreted)(program, is_checked(checked))
+
+
+@lru_cache(maxsize=KERNELS_KEPT)
+def _compiled(program: Program, checked: bool) -> Compiled:
+    """The one that somebody uses, or that was used recently."""
+    found = _IN_USE.get((program, checked))
+    return found or _IN_USE.setdefault((program, checked), Compiled(program, checked))
 
 
 def unmade(programs: Iterable[Program]) -> tuple[int, int]:
@@ -48,7 +63,7 @@ def unmade(programs: Iterable[Program]) -> tuple[int, int]:
     return compiled, len(wanted) - compiled
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=KERNELS_KEPT)
 def _interpreted(program: Program, checked: bool) -> Kernel:
     namespace: dict[str, Any] = {
         "np": np,
@@ -75,11 +90,6 @@ def _interpreted(program: Program, checked: bool) -> Kernel:
             return plain(*arguments)
 
     return kernel
-
-
-@lru_cache(maxsize=4096)
-def _compiled(program: Program, checked: bool) -> Compiled:
-    return Compiled(program, checked)
 
 
 class Compiled:

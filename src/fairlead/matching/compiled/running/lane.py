@@ -196,7 +196,8 @@ def _parts(family: Family, found: BranchMatches) -> list[tuple[FamilyMember, Wor
 
 
 _FORMS: dict[Hashable, Form] = {}
-FORMS_MAX = 1024
+FORMS_MAX = 256
+"""A program has about 0.13 MB. Then all are dropped: a plan that has more is not helped by a part of them."""
 
 
 def _form_of(member: FamilyMember, branch: Branch, catalogue: Catalogue, several: bool, heard: frozenset[str]) -> Form:
@@ -204,11 +205,12 @@ def _form_of(member: FamilyMember, branch: Branch, catalogue: Catalogue, several
     subscription = member.subscription
     declared = (str(catalogue[name]) for name in sorted({*subscription.types, *subscription.reads(catalogue)}))
     key = (subscription.digest, subscription.number(member.branch), several, heard, *declared)
-    if key not in _FORMS or not member.subscription.digest:
+    found = _FORMS.get(key)
+    if found is None or not member.subscription.digest:
         if len(_FORMS) >= FORMS_MAX:
             _FORMS.clear()
-        _FORMS[key] = form_of(member.subscription, branch, catalogue, several, heard)
-    return _FORMS[key]
+        found = _FORMS[key] = form_of(member.subscription, branch, catalogue, several, heard)
+    return found
 
 
 Group = list[tuple[FamilyMember, Branch]]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fairlead.matching.compiled.codegen.auxiliary_programs import freed
 from fairlead.matching.compiled.codegen.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, QUEUED, SEEN
-from fairlead.matching.compiled.codegen.indexes.ordered_index import ROW
+from fairlead.matching.compiled.codegen.indexes.queue_row import ROW
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.searches.reduced_search import room
 from fairlead.matching.compiled.machine_code.checked_build import unwritten

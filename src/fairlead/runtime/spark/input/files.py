@@ -23,7 +23,7 @@ from fairlead.model.events.types import HEARTBEAT, DataType, Kind
 from fairlead.model.plans.plan import Plan
 from fairlead.order.log_holdback import STORED
 from fairlead.order.total import SEQUENCE, SOURCE
-from fairlead.runtime.spark.input.frames import order_column_of
+from fairlead.runtime.spark.input.frame_order import order_column_of
 from fairlead.runtime.spark.output.folders import located
 from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.transport.admission.gate import OnBad

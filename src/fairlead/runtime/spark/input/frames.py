@@ -18,18 +18,25 @@ Takes: one frame with a type column, or a frame for each type. Gives: `InputFram
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import DataError, FairleadWarning, UsageError
-from fairlead.model.events.types import HEARTBEAT, EventType, Kind
-from fairlead.model.plans.event_order import TIME as TIME_KEY
-from fairlead.model.plans.event_order import EventOrder, OrderKey
+from fairlead.model.events.types import HEARTBEAT, Kind
 from fairlead.model.plans.plan import Plan
 from fairlead.order.log_holdback import LOGGED, OFFSET, STORED, TOPIC
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
+from fairlead.runtime.spark.input.frame_order import (
+    NUMERIC,
+    TEXTS,
+    order_columns,
+    require_one_order,
+    require_order,
+    require_time,
+    sorted_column,
+)
 from fairlead.runtime.spark.input.parquet_scans import Recipe
 from fairlead.runtime.spark.input.time_zones import instants, zoned_texts
 from fairlead.runtime.spark.setup.readiness import zone_of
@@ -40,8 +47,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType as SparkType
 
-NUMERIC = ("tinyint", "smallint", "int", "bigint")
-TEXTS = ("char", "varchar", "string")
 FITS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BOOLEAN: ("boolean",),
     Kind.INT: NUMERIC,
@@ -53,7 +58,6 @@ FITS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BINARY: ("binary", "string"),
 }
 """The Spark types whose values can be values of a data type; each value is then checked as in every other input."""
-ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestamp_ntz", "date", "boolean", "binary")
 
 
 Numbered = tuple[str, str, bool]
@@ -115,16 +119,16 @@ def input_of(
     on_bad: OnBad,
 ) -> InputFrame:
     asked = [order_by] if isinstance(order_by, str) else list(order_by or ())
-    _require_order(plan, asked, position)
+    require_order(plan, asked, position)
     if on_bad not in ("stop", "skip"):
         raise UsageError("A101", f"on_bad is {on_bad!r}", fix="use 'stop' or 'skip'")
     given = _given(plan, frames, type_column)
-    orders = [_order_columns(plan, each, asked if position is None else [position]) for each in given]
+    orders = [order_columns(plan, each, asked if position is None else [position]) for each in given]
     for each, order in zip(given, orders, strict=True):
         for name in order:
             each.require(name, "an order column", "the order columns are in every frame")
     origins = [_origin(each, source, sequence) for each in given]
-    _one_order(plan, given, orders, position is not None)
+    require_one_order(plan, given, orders, position is not None)
     types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
     columns, numbers = _attributes(plan, given, tuple(types), orders)
     read = _read(plan)
@@ -176,7 +180,7 @@ def _ahead(plan: Plan, given: Sequence[UserFrame], orders: Sequence[Sequence[str
         return None
     for each, order in zip(given, orders, strict=True):
         if plan.order.ahead_us is not None or (plan.order.delay_us and each.whole.isStreaming):
-            _require_time(each.kind(order[0]), order[0], plan.order)
+            require_time(each.kind(order[0]), order[0], plan.order)
     if plan.order.ahead_us is None:
         return None
     for each in given:
@@ -187,46 +191,6 @@ def _ahead(plan: Plan, given: Sequence[UserFrame], orders: Sequence[Sequence[str
         warnings.warn(FairleadWarning("W102", problem, f"add a column '{STORED}' with that time, or drop AHEAD"), stacklevel=4)
         return None
     return plan.order.ahead_us
-
-
-def _require_time(kind: str, name: str, order: EventOrder) -> None:
-    """The durations of an order are compared with times, not with numbers of some unit."""
-    if kind not in ("timestamp", "timestamp_ntz"):
-        problem = f"the rules say {order}, and the order column '{name}' is {kind}"
-        raise DataError("D021", problem, f"cast it to a timestamp: F.timestamp_seconds('{name}') if it has seconds", name)
-
-
-def _require_order(plan: Plan, asked: Sequence[str], position: str | None) -> None:
-    if position is not None and asked:
-        raise UsageError("A210", "both order_by and position are set", "use the one that the rows are ordered by")
-    if position is not None and plan.order is not None:
-        raise UsageError("A210", f"position is set, and the rules say {plan.order}", "leave position out")
-    if position is None and not asked and plan.order is None:
-        fix = 'order_by=["at"], ORDER BY at in the rules, or position="offset" if the rows come from a log'
-        raise UsageError("A211", "the rows have no order: there is neither order_by, ORDER BY nor position", fix)
-
-
-def _order_columns(plan: Plan, given: UserFrame, asked: Sequence[str]) -> list[str]:
-    """The columns by which the rows of a frame are ordered: those asked for, or of the names that the keys of ORDER BY have in
-    its types."""
-    if plan.order is None:
-        return list(asked)
-    types = [plan.catalogue[given.of]] if given.of else [plan.catalogue[name] for name in plan.input_types]
-    found = [order_column_of(key, types, given.names) for key in plan.order.keys]
-    if given.of == HEARTBEAT.name and found[0] not in given.names:
-        found[0] = HEARTBEAT.attributes[0].name
-    return found
-
-
-def order_column_of(key: OrderKey, types: Sequence[EventType], known: Collection[str]) -> str:
-    """The column of an order key in a frame with these types and columns."""
-    if key.attribute in known or key.attribute.upper() != TIME_KEY:
-        return key.attribute
-    names = sorted({each.time_attribute for each in types if each.time_attribute is not None})
-    if len(names) != 1:
-        problem = f"ORDER BY TIME in one frame, in which event times are in {' and '.join(names) or 'no column'}"
-        raise UsageError("A211", problem, "pass one frame per event type: match(plan, {'Type': frame, …})")
-    return names[0]
 
 
 def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[UserFrame]:
@@ -305,7 +269,7 @@ def _selected(given: UserFrame, recipe: Recipe) -> DataFrame:
 
     chosen = _typed(given, recipe)
     for number, each in enumerate(recipe.order):
-        chosen.append(_ordering(given, each).alias(order_column(number)))
+        chosen.append(sorted_column(given, each).alias(order_column(number)))
     if recipe.sourced:
         nothing = F.lit(None)
         chosen.append((given.column(recipe.source) if recipe.source else nothing).cast("string").alias(SOURCE))
@@ -338,66 +302,6 @@ def _time(given: UserFrame, name: str) -> Column:
     if kind == "timestamp_ntz":
         return instants(column)
     return zoned_texts(column) if kind in TEXTS and given.zone is not None else column
-
-
-def _ordering(given: UserFrame, name: str) -> Column:
-    """The order column as a value that sorts in Arrow as it does in Spark."""
-    from pyspark.sql import functions as F
-
-    kind, column = given.kind(name), given.column(name)
-    if kind in ("timestamp", "timestamp_ntz"):
-        return F.unix_micros(instants(column))
-    if kind == "binary":
-        return F.hex(column)  # sorts as the bytes do
-    if kind == "date":
-        return F.unix_date(column).cast("bigint")
-    if kind in (*NUMERIC, "boolean"):
-        return column.cast("bigint")
-    return column.cast("double") if kind == "float" else column.cast("string") if kind in TEXTS else column
-
-
-def _one_order(plan: Plan, given: Sequence[UserFrame], orders: Sequence[Sequence[str]], is_position: bool) -> None:
-    """Order columns must have a type with an order, and the same one in every frame."""
-    for names in zip(*orders, strict=True):
-        for each, name in zip(given, names, strict=True):
-            kind = each.kind(name)
-            if is_position and kind not in NUMERIC:
-                problem = f"the position column '{name}' is {kind}, not a whole number"
-                raise DataError("D021", problem, "use the offset or sequence of the log", name)
-            if kind not in ORDERS:
-                fix = "order by numbers, times or dates"
-                raise DataError("D021", f"the order column '{name}' is {kind}, which has no order", fix, name)
-            first = given[0].kind(names[0])
-            if _family(kind) != _family(first):
-                problem = (
-                    f"the order column '{name}' is {first} in the frame of '{given[0].of}' and {kind} in that of '{each.of}'"
-                )
-                raise DataError("D021", problem, "cast it to one type in all frames", name)
-        if given[0].kind(names[0]) in TEXTS:
-            _text_order(plan, names[0])
-
-
-def _text_order(plan: Plan, name: str) -> None:
-    """A text column orders as text only if the rules declare it as text. '10:00+02:00' is earlier than '09:00Z' but sorts after
-    it, so texts that are times are rejected, and so are texts that the rules do not declare: they may be times."""
-    found = [plan.catalogue[each].attribute(name) for each in plan.input_types]
-    kinds = {attribute.type.kind for attribute in found if attribute is not None}
-    if kinds == {Kind.STRING}:
-        return
-    cast = f'frame.withColumn("{name}", F.to_timestamp("{name}"))'
-    if Kind.TIMESTAMP in kinds:
-        fix = f"{cast}  # from pyspark.sql import functions as F"
-        raise DataError("D021", f"the order column '{name}' is text, and its attribute is a TIMESTAMP", fix, name)
-    fix = f'{cast} where it is a time; .cast("bigint") where it is a number; .cast("binary") to order by its bytes'
-    raise DataError("D021", f"the order column '{name}' is text, and no event type declares it as STRING", fix, name)
-
-
-def _family(kind: str) -> str:
-    """Types whose values have one order among themselves."""
-    for family in (NUMERIC, TEXTS, ("float", "double")):
-        if kind in family:
-            return family[-1]
-    return kind
 
 
 def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:

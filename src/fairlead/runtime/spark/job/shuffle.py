@@ -26,10 +26,7 @@ import pyarrow as pa
 from fairlead.engine import Engine
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
-from fairlead.model.events.columns import Columns, arrow_schema, record_batch
-from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.plans.event_order import EventOrder
-from fairlead.model.relations.identity import ID_BYTES, Words
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, one_zero, order_column, sortable
@@ -37,6 +34,7 @@ from fairlead.runtime.spark.input.arrivals import AHEAD_OF, REJECTED, UNPLACED, 
 from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.job.buckets import buckets_of
 from fairlead.runtime.spark.job.result_rows import ResultRows
+from fairlead.runtime.spark.job.target_rows import IDENTITY, bytes_of, columns_of
 from fairlead.runtime.spark.job.targets import TargetGroup
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
@@ -51,7 +49,6 @@ TARGETS = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-IDENTITY = "_identity"
 LASTS = ":lasts"
 """Takes the place of a type: the last sequence of each source in a slice, which every target receives."""
 SEQUENCES = ":sequences"
@@ -221,19 +218,9 @@ def ordered_rows(
     if len(rows) != len(table) or not (rows[1:] > rows[:-1]).all():
         table = table.take(pa.array(rows))
     if job.order is not None and name in job.reading.columns:
-        table = table.append_column(IDENTITY, _bytes_of(event_identities(job.reading.catalogue[name], table, job.order)))
+        table = table.append_column(IDENTITY, bytes_of(event_identities(job.reading.catalogue[name], table, job.order)))
     dropped = [each for each in job.reading.reserved if not (sourced and each in (SOURCE, SEQUENCE))]
     return table.append_column(POSITION, pa.array(positions, pa.int64())).drop_columns(dropped)
-
-
-def _bytes_of(identities: Words) -> pa.Array:
-    return pa.Array.from_buffers(pa.binary(ID_BYTES), len(identities), [None, pa.py_buffer(np.ascontiguousarray(identities))])
-
-
-def _identities_in(table: pa.Table) -> Words:
-    column = table.column(IDENTITY).combine_chunks()
-    words = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)
-    return words[column.offset : column.offset + len(column)]
 
 
 def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -324,48 +311,6 @@ class Task:
 
 def _moved(table: pa.Table, offset: int) -> pa.Array:
     return pa.array(table.column(POSITION).to_numpy() + offset)
-
-
-def columns_of(
-    group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, last: int | None, sourced: bool = False
-) -> Columns:
-    """Rows of several types, each in order, as one batch in order; `sourced`: with their sources and sequences, if they have
-    these."""
-    names = tuple(sorted(tables))
-    places = {name: tables[name].column(POSITION).combine_chunks().to_numpy() for name in names}
-    sizes = [len(places[name]) for name in names]
-    codes = np.repeat(np.arange(len(names), dtype=np.int64), sizes)
-    positions = np.concatenate([places[name] for name in names]) if names else np.zeros(0, dtype=np.int64)
-    is_identified = bool(names) and all(IDENTITY in tables[name].column_names for name in names)
-    identities = np.concatenate([_identities_in(tables[name]) for name in names]) if is_identified else None
-    order: npt.NDArray[np.int64] | None = None
-    if len(names) > 1:
-        order = np.argsort(positions, kind="stable")
-        codes, positions = codes[order], positions[order]
-        identities = None if identities is None else identities[order]
-    held = [tables[name] for name in names] if sourced else []
-    origin = [_in_order(held, name, order) for name in (SOURCE, SEQUENCE)]
-    sources = None if origin[0] is None else SourceColumn.of(origin[0], len(codes))
-    sequences = None if origin[1] is None else SequenceColumn.of(origin[1], len(codes))
-    made = {}
-    for name in names:
-        schema = arrow_schema(group.plan.catalogue[name])
-        table = tables[name].select(schema.names).combine_chunks()
-        arrays = [
-            table.column(at).chunk(0) if table.column(at).num_chunks else table.column(at).combine_chunks()
-            for at in range(len(schema))
-        ]
-        made[name] = record_batch(arrays, schema, len(tables[name]))
-    moved: Any = positions + offset
-    return Columns(names, codes, moved, made, sources, sequences, last_position=last, identities=identities)
-
-
-def _in_order(tables: Sequence[pa.Table], name: str, order: npt.NDArray[np.int64] | None) -> pa.ChunkedArray | None:
-    """A column of all rows, in their order; None if they have no such column."""
-    if not tables or any(name not in each.column_names for each in tables):
-        return None
-    joined = pa.chunked_array([chunk for each in tables for chunk in each.column(name).chunks])
-    return joined if order is None else joined.take(pa.array(order))
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:

@@ -1,4 +1,4 @@
-"""The ordered index: a treap over the nodes of one queue, in queue order; and the first nodes of a queue side by side.
+"""The ordered index: a treap over the nodes of one queue, in queue order.
 
 Every node has a priority that is a function of its place in the order, so the form of a tree is a function of its content. Its
 aggregate is the least key below it, so "the first in queue order whose key is below x" is one descent. Keys are whole numbers:
@@ -12,17 +12,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.kernel_names import (
-    COUNT,
-    COUNTERS,
     HEAD,
     LINKS,
     NODES,
     QUEUES,
     ROOT,
-    ROW_OF,
-    ROWS,
     TREES,
 )
 from fairlead.matching.compiled.codegen.node_layout import Fields, NodeField
@@ -35,7 +30,6 @@ from fairlead.matching.compiled.representation.formulas import (
     TRUTH,
     UNSIGNED,
     WHOLE,
-    Constant,
     Formula,
     FunctionCall,
     NumberComparison,
@@ -54,8 +48,6 @@ BUILD, KEEP, STEPS = 128, 40, 12
 """STEPS: nodes that are looked at one by one before the tree is asked."""
 WORST = HIGHEST
 """The key of an event that no search wants."""
-ROW = 32
-"""Nodes in the row of a queue."""
 
 
 def key_of(value: Formula, is_double: bool, sign: str) -> Formula:
@@ -67,11 +59,10 @@ def key_of(value: Formula, is_double: bool, sign: str) -> Formula:
 
 
 @lru_cache(maxsize=256)
-def tree_functions(fields: Fields, rowed: bool) -> tuple[KernelFunction, ...]:
-    """Trees on the order alone have no keys. `rowed`: the first nodes of a queue lie side by side."""
+def tree_functions(fields: Fields) -> tuple[KernelFunction, ...]:
+    """Trees on the order alone have no keys."""
     least = (_least(fields),) if "KEY" in fields else ()
-    rows = (_rowed(fields),) if rowed else ()
-    return (_priority(), _attach(fields), _detach(fields), _built(fields), *least, *rows)
+    return (_priority(), _attach(fields), _detach(fields), _built(fields), *least)
 
 
 # Trees
@@ -225,10 +216,6 @@ def seek_name(sign: str) -> str:
     return "seek_le" if sign.endswith("=") else "seek_lt"
 
 
-def row_name(sign: str) -> str:
-    return "first_le" if sign.endswith("=") else "first_lt"
-
-
 def sought(sign: str, node: Formula, x: Formula, root: Formula) -> FunctionCall:
     return call(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
@@ -315,87 +302,3 @@ def _past(fields: Fields, name: str, back: bool, most: int) -> KernelFunction:
 
 
 # Rows
-
-
-def _rowed(fields: Fields) -> KernelFunction:
-    """The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
-    memory costs more than all the comparing."""
-    HIGH, NEXT = fields.take("HIGH NEXT")
-    at, node, i, row = variables("at node i row")
-    code = Code()
-    code.assign(row, counter("SPARE"))
-    with code.when(row != NONE):
-        code.assign(counter("SPARE"), ROWS[row, 0])
-    with code.otherwise():
-        code.assign(row, counter("SIDES"))
-        code.increase(counter("SIDES"))
-    code.assign(QUEUES[at, ROW_OF], row)
-    code.assign(node, QUEUES[at, HEAD])
-    code.assign(i, 0)
-    with code.loop(all_of(node != NONE, i < ROW)):
-        code.assign(ROWS[row, i], HIGH[node])
-        code.assign(ROWS[row, ROW + i], node)
-        code.assign(node, NEXT[node])
-        code.increase(i)
-    code.give(row)
-    return code.function("rowed", at, QUEUES, LINKS, ROWS, COUNTERS, rare=True)
-
-
-@lru_cache(maxsize=256)
-def first(fields: Fields, sign: str) -> KernelFunction:
-    """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
-    KEY, NEXT = fields.take("KEY NEXT")
-    at, x, high, i, n, row = variables("at x high i n row")
-    code = Code()
-    code.assign(row, QUEUES[at, ROW_OF])
-    with code.when(row == NONE):
-        with code.when(QUEUES[at, COUNT] < 4):
-            code.give(sought(sign, QUEUES[at, HEAD], x, QUEUES[at, ROOT]))
-        code.assign(row, call("rowed", at, QUEUES, LINKS, ROWS, COUNTERS))
-    code.assign(high, x >> 32)
-    code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
-    with code.count(i, n):
-        with code.when(
-            all_of(ROWS[row, i] <= high, any_of(ROWS[row, i] < high, NumberComparison(KEY[ROWS[row, ROW + i]], sign, x)))
-        ):
-            code.assign(counter("HINT"), i)
-            code.give(ROWS[row, ROW + i])
-    with code.when(QUEUES[at, COUNT] <= ROW):
-        code.give(NONE)
-    code.give(sought(sign, NEXT[ROWS[row, Constant(ROW) + ROW - 1]], x, QUEUES[at, ROOT]))
-    return code.function(row_name(sign), at, x, QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS)
-
-
-def enter_row(code: Code, fields: Fields, at: Variable, entry: Variable) -> None:
-    HIGH = fields.field("HIGH")
-    with code.when(all_of(QUEUES[at, ROW_OF] != NONE, QUEUES[at, COUNT] <= ROW)):
-        code.assign(ROWS[QUEUES[at, ROW_OF], QUEUES[at, COUNT] - 1], HIGH[entry])
-        code.assign(ROWS[QUEUES[at, ROW_OF], ROW + QUEUES[at, COUNT] - 1], entry)
-
-
-def leave_row(code: Code, fields: Fields, at: Variable, first: Variable, last: Variable) -> None:
-    """A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
-    HIGH, NEXT = fields.take("HIGH NEXT")
-    i, more, n, row = variables("i more n row")
-    code.assign(row, QUEUES[at, ROW_OF])
-    with code.when(row != NONE):
-        code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
-        with code.when(any_of(first != last, n <= 2)):
-            code.assign(QUEUES[at, ROW_OF], NONE)
-            code.assign(ROWS[row, 0], counter("SPARE"))
-            code.assign(counter("SPARE"), row)
-        with code.otherwise():
-            code.assign(i, counter("HINT"))
-            with code.when(any_of(i >= n, ROWS[row, ROW + i] != first)):
-                code.assign(i, 0)
-                with code.loop(all_of(i < n, ROWS[row, ROW + i] != first)):
-                    code.increase(i)
-            with code.when(i < n):
-                code.assign(more, choice(NEXT[ROWS[row, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
-                with code.loop(i < n - 1):
-                    code.assign(ROWS[row, i], ROWS[row, i + 1])
-                    code.assign(ROWS[row, ROW + i], ROWS[row, ROW + i + 1])
-                    code.increase(i)
-                with code.when(more != NONE):
-                    code.assign(ROWS[row, i], HIGH[more])
-                    code.assign(ROWS[row, ROW + i], more)

@@ -26,7 +26,8 @@ from contextlib import ExitStack
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
-from fairlead.matching.compiled.codegen.indexes.ordered_index import key_of, row_name, sought
+from fairlead.matching.compiled.codegen.indexes.ordered_index import key_of, sought
+from fairlead.matching.compiled.codegen.indexes.queue_row import row_name
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
