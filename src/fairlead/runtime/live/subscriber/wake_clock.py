@@ -23,8 +23,8 @@ STROKE_SECONDS, STROKE_SECONDS_MIN, STROKE_SECONDS_MAX = 0.016, 0.001, 0.032
 """Events wait for half of that, on average. With 32 ms ten subscribers used a fifth less of the processors, and delivered 6 to
 12 ms later; where no processor was left at 16 ms, they delivered sooner (benchmarks/README.md)."""
 BUSY, IDLE = 0.7, 0.45
-"""Shares of a processor, at which strokes become slower and quicker. With half as many strokes a process uses about two thirds
-of what it used, so most of those above BUSY do not come below IDLE."""
+"""Shares of a processor, at which strokes become slower and quicker. With half as many strokes a process uses seven to nine
+tenths of what it used (benchmarks/README.md), so one above BUSY does not come below IDLE by that."""
 LOOK_SECONDS, LOOKS = 0.25, 4
 """Between two looks at what the process has used: some strokes. It has to be idle at so many in a row."""
 GOLDEN = 0.618034
