@@ -208,6 +208,7 @@ def in_order(count: int, every: float, behind: Any = lambda number: 0) -> list[R
 
 
 PAIRS = compiled(TYPES + ORDERS[0] + PLANS["pairs"])
+BETWEEN = compiled(TYPES + "ORDER BY at DELAY 8 SECONDS " + PLANS["between"])
 
 
 def test_events_in_order_are_fed_once() -> None:
@@ -314,7 +315,7 @@ def test_who_is_interrupted_leaves_no_broken_run_to_others(when: int, monkeypatc
 
 def test_early_relations_are_a_sequence() -> None:
     random = Random(7)
-    drawn = DrawnSequence(PAIRS, sequence(random, 80, late=0.7), random)
+    drawn = DrawnSequence(BETWEEN, sequence(random, 120, late=0.7), random)
     one = FollowingSubscriber(drawn, random, RunLimits(), LineageRuns(no_turns))
     taken_back = 0
     while one.left:
