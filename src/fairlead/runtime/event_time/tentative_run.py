@@ -111,8 +111,8 @@ class RunSegment:
 
 
 class RunInterruption:
-    """The check of the engines of a run: that of whoever works on it. It does not refer to the run, which so is gone as soon as
-    nobody uses it."""
+    """The check of the engines of a run: that of the subscriber that works on it. It does not refer to the run, so the run is
+    gone as soon as nobody uses it."""
 
     def __init__(self) -> None:
         self.check: Callable[[], None] | None = None
@@ -160,7 +160,7 @@ class TentativeRun:
         return made
 
     def serves(self, frontier: int, last: int) -> bool:
-        """Whether the relations after this frontier are known here, to somebody who has given all events up to `last`."""
+        """Whether the relations after this frontier are known here, to a subscriber that has given all events up to `last`."""
         return not self.broken and self.last >= last and self.segments[0].after < max(frontier, NOWHERE + 1)
 
     def advance(self, arrived: Sequence[ArrivedBatch], check: Callable[[], None] | None = None) -> bool:
