@@ -110,6 +110,18 @@ class RunSegment:
         self.size += len(batch.events)
 
 
+class RunInterruption:
+    """The check of the engines of a run: that of the subscriber that works on it. It does not refer to the run, so the run is
+    gone as soon as nobody uses it."""
+
+    def __init__(self) -> None:
+        self.check: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        if self.check is not None:
+            self.check()
+
+
 class TentativeRun:
     """`first`: the matcher that waits, after a step. `arguments`: those of the engine. `last`: the last position of the
     sequence that the run has been given."""
@@ -117,8 +129,8 @@ class TentativeRun:
     def __init__(self, first: EventTimeMatcher, *, limits: RunLimits = RUN_LIMITS, **arguments: Any) -> None:
         assert first.plan.order is not None
         self.plan, self.order, self.limits = first.plan, first.plan.order, limits
-        self._stop: Callable[[], None] | None = None
-        self._arguments = arguments | {"check": self._check}
+        self._interruption = RunInterruption()
+        self._arguments = arguments | {"check": self._interruption}
         self.buffer = EventTimeBuffer(self.order, self.plan.catalogue, rejects=first.buffer.rejects)
         self.buffer.state = first.buffer.state
         self.buffer.held = NOTHING_HELD
@@ -129,7 +141,7 @@ class TentativeRun:
         self._reach, self._owed = 0, first.engine.owed
         frontier, state = self.buffer.frontier.at, first.engine.dump()
         self._engine = self._loaded(state)
-        self.next, self.last_key = self.buffer.next, NOWHERE
+        self.next, self.last_key = first.engine.last.major + 1, NOWHERE
         self.segments = [RunSegment(max(frontier, NOWHERE + 1) - 1, self.next, state)]
         self._frontiers = deque([frontier], maxlen=limits.frontiers)
         self._made: tuple[int, TentativeRelations] | None = None
@@ -142,17 +154,13 @@ class TentativeRun:
     def last(self) -> int:
         return self.buffer.last
 
-    def _check(self) -> None:
-        if self._stop is not None:
-            self._stop()
-
     def _loaded(self, state: bytes) -> Engine:
         made = Engine.load(self.plan, state, **self._arguments)
         made.owed = self._owed
         return made
 
     def serves(self, frontier: int, last: int) -> bool:
-        """Whether the relations after this frontier are known here, to somebody who has given all events up to `last`."""
+        """Whether the relations after this frontier are known here, to a subscriber that has given all events up to `last`."""
         return not self.broken and self.last >= last and self.segments[0].after < max(frontier, NOWHERE + 1)
 
     def advance(self, arrived: Sequence[ArrivedBatch], check: Callable[[], None] | None = None) -> bool:
@@ -168,9 +176,9 @@ class TentativeRun:
         if low <= self.segments[0].after:
             return False
         if fresh:
-            self._stop, self._made = check, None
+            self._interruption.check, self._made = check, None
             self._take(fresh[0] if len(fresh) == 1 else joined_columns(fresh), low)
-            self._stop = None
+            self._interruption.check = None
         self.broken = False
         if self.buffer.frontier.at > self._frontiers[-1]:
             self._frontiers.append(self.buffer.frontier.at)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 ASKING_SECONDS = 0.05
-"""How long a thread goes on waiting that is stopped."""
+"""How long a thread that is stopped still waits."""
 
 
 class Turns:

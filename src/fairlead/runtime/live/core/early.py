@@ -27,12 +27,14 @@ from typing import Any, overload
 from weakref import ReferenceType, ref
 
 import numpy as np
+import numpy.typing as npt
 
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import Interleaved, ids_of, signs_of
 from fairlead.model.events.columns import Columns
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.plan import Plan, Subscription
+from fairlead.model.relations.identity import Signs, Words
 from fairlead.model.relations.relation import MINUS, PLUS, Relation
 from fairlead.runtime.event_time import EventTimeMatcher
 from fairlead.runtime.event_time.id_differences import differences, places_without
@@ -179,7 +181,7 @@ class EarlyMatcher:
         return made
 
 
-def _last_of_each(ids: Numbers, signs: Numbers, sign: int) -> Numbers:
+def _last_of_each(ids: Words, signs: Signs, sign: int) -> npt.NDArray[np.bool_]:
     """Which deliveries are the last ones of their relation, with this sign, if that is not what it was before them: a relation
     that is delivered and taken back among them is neither."""
     first, last = dict[bytes, int](), dict[bytes, int]()
