@@ -271,7 +271,7 @@ def test_a_number_of_a_state_that_is_too_large_is_refused() -> None:
         damaged = [with_head(each, bytes(rest)) for each in with_large_numbers(head)]
         assert len(damaged) >= least
         for each in damaged:
-            with pytest.raises(StateError, match="S110|S119"):
+            with pytest.raises(StateError, match=r"S110|S119"):
                 part.load(each)
 
 

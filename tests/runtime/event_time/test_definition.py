@@ -61,7 +61,7 @@ def generated(random: Random, count: int) -> list[Record]:
     now = 10.0
     for number in range(count):
         now += random.choice((0, 0, 0.5, 0.5, 1))
-        stored = START + (now + random.random()) * SECOND
+        stored = START + (now + random.choice((0, 0, 0, 20)) + random.random()) * SECOND
         if random.random() < 0.08:
             at = START + (now - random.choice((0.05, 1.05, 20.05, -8.05))) * SECOND
             if random.random() < 0.2:
