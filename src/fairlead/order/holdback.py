@@ -295,6 +295,14 @@ def head_and_rest(state: bytes | memoryview) -> tuple[dict[str, Any], memoryview
     return json.loads(bytes(whole[4 : 4 + size])), whole[4 + size :]
 
 
+def state_number(value: Any) -> int:
+    """A number in the head of a state. Raises ValueError if it has more than 64 bits: no array could take it."""
+    found = int(value)
+    if not -(2**63) <= found < 2**63:
+        raise ValueError(found)
+    return found
+
+
 def _values(table: pa.Table) -> pa.Array:
     return sortable(one_zero(table.column(order_column(0)).combine_chunks()))
 

@@ -156,7 +156,7 @@ def _with_order_columns(table: pa.RecordBatch, schema: EventType, wanted: EventO
     made = pa.Table.from_batches([table])
     for number, key in enumerate(wanted.keys):
         name, at = key.attribute, key.column(schema)
-        if at is None and schema is HEARTBEAT:
+        if at is None and schema.name == HEARTBEAT.name:
             made = made.append_column(order_column(number), _of_heartbeat(table, number))
             continue
         if at is None:

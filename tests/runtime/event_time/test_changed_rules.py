@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from itertools import permutations
 from random import Random
+from typing import Any
 
 import pytest
 
 import fairlead
+from fairlead.errors import StateError
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.verdict import EventVerdict
+from fairlead.order.holdback import head_and_rest, with_head
 from fairlead.runtime.embedded import Run
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.run_state import decode_run
@@ -198,6 +202,32 @@ def test_a_subscription_above_another_begins_with_the_next_event_though_that_one
     assert len([each for each in found if each[0] == "S"]) > len([each for each in alone if each[0] == "S"])
 
 
+@pytest.mark.parametrize("more", [False, True], ids=["ended", "continued"])
+def test_late_events_of_a_round_that_is_forgotten_are_reported_once_and_before_those_that_arrive(more: bool) -> None:
+    """Each event with its own verdict: the types of the events differ, and so do the verdicts."""
+    order = f"{TYPES} ORDER BY at DELAY 2 SECONDS LATE REVISE WITHIN 1 HOUR "
+    before: list[Record] = [
+        {"type": name, "k": 0, "x": number, "at": at(second), "_source": "p", "_sequence": number}
+        for number, (name, second) in enumerate((("A", 10), ("A", 20), ("B", 12)))
+    ]
+    after: list[Record] = [
+        {"type": name, "k": 0, "x": number, "at": at(second), "_source": "p", "_sequence": number}
+        for name, second, number in (("B", 50, 3), ("A", 30, 4), ("A", 30, 4), ("B", 11, 5))
+    ]
+    told: list[EventVerdicts] = []
+    run = resumed(order + ONE + TWO, kept_by(order + ONE, before), told.append)
+    for step in range(2 * more):
+        fed(run, after if step == 0 else [{"type": "A", "k": 0, "x": 9, "at": at(60)}])
+    run.finish()
+    found = [
+        (event.type, event.row[event.schema.index["x"]], verdict)
+        for each in told
+        for event, verdict in zip(each.columns.events(run.plan.catalogue), each.verdicts, strict=True)
+    ]
+    late, repeated = EventVerdict.LATE, EventVerdict.REPEATED
+    assert found == [("B", 2, late), *([("A", 4, repeated), ("B", 5, late)] if more else [])]
+
+
 def fed_names(run: Run, records: list[Record]) -> list[tuple[str, int, str]]:
     found = []
     for columns in cuts(run.plan, records, None):
@@ -222,8 +252,36 @@ def test_damaged_bytes_are_refused_or_harmless(order: str) -> None:
         try:
             loaded = EventTimeMatcher.load(plan, bytes(damaged), 2, kernels_from=None)
             for columns in cuts(plan, records[40:], None):
-                loaded.step(_moved(columns, loaded.position))
+                loaded.step(_moved(columns, loaded.buffer.last + 1))
             loaded.finish()
         except fairlead.FairleadError as error:
             codes.add(error.code)
     assert codes & {"S119", "S003"}
+
+
+def test_a_number_of_a_state_that_is_too_large_is_refused() -> None:
+    """Every number in the heads of the held events and of the past, one at a time."""
+    plan, records = compiled(TYPES + ORDERS[6] + PLANS["chain"]), sequence(Random(3), 60)
+    matcher = EventTimeMatcher(plan, 2, kernels_from=None)
+    for columns in cuts(plan, records, None):
+        matcher.step(columns)
+    assert matcher.reviser is not None
+    for part, least in ((matcher.buffer, 4), (matcher.reviser, 6)):
+        head, rest = head_and_rest(part.dump())
+        damaged = [with_head(each, bytes(rest)) for each in with_large_numbers(head)]
+        assert len(damaged) >= least
+        for each in damaged:
+            with pytest.raises(StateError, match=r"S110|S119"):
+                part.load(each)
+
+
+def with_large_numbers(head: Any) -> Iterator[Any]:
+    """The head with each of its numbers in turn too large for 64 bits; not those of bytes, which only say where parts end."""
+    if isinstance(head, int) and not isinstance(head, bool):
+        yield 10**30
+    elif isinstance(head, dict | list):
+        for name, value in head.items() if isinstance(head, dict) else enumerate(head):
+            for each in with_large_numbers(value) if name not in ("bytes", "held") else ():
+                made = copy(head)
+                made[name] = each
+                yield made

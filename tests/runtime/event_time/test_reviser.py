@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 
+from fairlead.errors import StateError
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.runtime.event_time import EventTimeMatcher, Reviser
+from fairlead.runtime.event_time.matcher import NO_ROUND
 from fairlead.runtime.event_time.reviser import SegmentLimits
+from fairlead.runtime.event_time.segment import NO_IDS, KeptBatch, KeptSegment
 from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, judged
 
 ORDER = "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 HOUR "
@@ -105,3 +110,40 @@ def test_a_revision_keeps_what_the_engine_has_worked_for_its_kernels() -> None:
     assert before > 0
     matcher.passed(None)
     assert matcher.engine.owed >= before
+
+
+def test_a_round_that_has_ended_is_no_longer_open() -> None:
+    """Also one whose late events were all repeats."""
+    for late in (event("B", 12, "p", 1), event("A", 10, "p", 0)):
+        matcher = EventTimeMatcher(PAIRS, NUMBER_BITS)
+        (columns,) = cuts(PAIRS, [event("A", 10, "p", 0), event("C", 20, "c", 0), late], None)
+        matcher.step(columns)
+        assert matcher.round == 0
+        matcher.passed(1 << NUMBER_BITS)
+        assert matcher.round == NO_ROUND
+
+
+def test_the_state_of_other_rounds_is_refused() -> None:
+    state = EventTimeMatcher(PAIRS, NUMBER_BITS).dump()
+    EventTimeMatcher.load(PAIRS, state, NUMBER_BITS)
+    with pytest.raises(StateError, match="S119"):
+        EventTimeMatcher.load(PAIRS, state, NUMBER_BITS + 1)
+
+
+def test_what_the_end_releases_is_by_the_last_event() -> None:
+    for order in (ORDER, ORDER.replace(" LATE REVISE WITHIN 1 HOUR", "")):
+        matcher = EventTimeMatcher(compiled(TYPES + order + PLANS["pairs"]), NUMBER_BITS)
+        (columns,) = cuts(matcher.plan, [event("C", 1, "c", 0), event("A", 10, "p", 0), event("B", 10, "q", 0)], None)
+        assert not len(matcher.step(columns).relations)
+        assert matcher.finish().by.tolist() == [2]
+
+
+def test_an_event_is_held_only_if_its_whole_identity_is() -> None:
+    segment = KeptSegment(0, 0, b"")
+    (columns,) = cuts(PAIRS, [event("A", 10, "p", 0), event("B", 10, "p", 1)], None)
+    words = np.array([[1, 2], [3, 4]], dtype=np.uint64)
+    segment.add(KeptBatch(replace(columns, identities=words), np.array([10, 10])), NO_IDS)
+    found = {
+        (key, *pair): segment.holds(key, np.array(pair, dtype=np.uint64)) for key in (9, 10) for pair in product((1, 3), (2, 4))
+    }
+    assert [each for each, held in found.items() if held] == [(10, 1, 2), (10, 3, 4)]

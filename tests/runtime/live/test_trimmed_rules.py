@@ -121,3 +121,50 @@ def test_trimming_takes_nothing_from_those_who_have_read(url: str | None, kind: 
                     assert by_subscription(found) == by_subscription(got[1][name]), name
 
     run(work)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("layout", TOPICS)
+@pytest.mark.parametrize("order", ["DELAY 1 SECONDS", "DELAY 1 SECONDS LATE REVISE WITHIN 1 SECONDS"])
+@pytest.mark.parametrize("url", URLS)
+def test_a_subscriber_that_repeats_reports_resumes_behind_what_is_trimmed(url: str | None, order: str, layout: str) -> None:
+    """It resumes from an older state than one without reports: nothing after that is trimmed because it was read, and a policy
+    that trims it names the subscriber."""
+    rolls = random.Random(f"{order} {layout}")
+    rules = f"ORDER BY at {order} SUBSCRIPTION S MATCH A a THEN B b PER k SUBSCRIPTION T MATCH C c[2] WHERE c[1].n < 20"
+
+    async def work() -> None:
+        async with fairlead.connect(url, source="p") as fl:
+            await fl.declare(f"{TOPICS[layout]} {TYPES}")
+            got, reports, removed = list[Seen](), set[tuple[Any, ...]](), 0
+            for number in range(PIECES):
+                await publish(fl, piece_of(rolls, number), number)
+                async with fl.subscribe(rules, name="desk", start="earliest", verdicts=True) as sub:
+                    told = await more(sub)
+                    await sub.ack()
+                got += [seen(each) for each in told if isinstance(each, Relation)]
+                reports |= {report_of(each) for each in told if isinstance(each, fairlead.EventReport)}
+                if number < PIECES - 1:
+                    removed += sum(each.trimmed for each in await fl.retain(apply=True, read=True))
+            assert removed > 5
+            whole, late = list[Seen](), set[tuple[Any, ...]]()
+            async with fairlead.connect("memory:", source="p") as other:
+                await other.declare(f"{TOPICS[layout]} {TYPES}")
+                again = random.Random(f"{order} {layout}")
+                for number in range(PIECES):
+                    await publish(other, piece_of(again, number), number)
+                async with other.subscribe(rules, start="earliest", verdicts=True) as sub:
+                    told = await more(sub)
+                whole += [seen(each) for each in told if isinstance(each, Relation)]
+                late |= {report_of(each) for each in told if isinstance(each, fairlead.EventReport)}
+            assert (by_subscription(got), reports) == (by_subscription(whole), late)
+            assert len(late) > 3
+            for topic in await fl._registry.all_topics():
+                await fl.declare(f"TOPIC {topic} KEEP 1 B")
+            assert {each.behind for each in await fl.retain() if each.trimmed} == {("desk",)}
+
+    run(work)
+
+
+def report_of(report: fairlead.EventReport) -> tuple[Any, ...]:
+    return report.verdict, report.subscriptions, report.event.type, report.event.sequence

@@ -40,7 +40,7 @@ from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.relations.identity import MASK, mix_all
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.held_events import NOTHING_HELD, HeldEvents, taken_table
-from fairlead.order.holdback import head_and_rest, with_head
+from fairlead.order.holdback import head_and_rest, state_number, with_head
 from fairlead.order.total import SOURCE, Arrivals, RowOrder, in_order, order_column, sortable
 from fairlead.runtime.sorting import arrivals_of, fitted, in_their_places
 
@@ -70,7 +70,7 @@ NO_VERDICTS = EventVerdicts(NO_EVENTS)
 @dataclass(frozen=True, eq=False)
 class ReleasedEvents:
     """`columns`: in the order of the rules. `by`: for each of their positions, that of the event in the sequence by which the
-    frontier passed it. `verdicts`: on those that arrived and are not held; without regard to LATE REVISE."""
+    frontier passed it. `verdicts`: on those that arrived and are not held."""
 
     columns: Columns
     by: Numbers
@@ -113,8 +113,8 @@ class BufferState:
 
 
 class EventTimeBuffer:
-    """Holds the events of one sequence. `next`: the position of the next released event; `late`: how many were late; `last`:
-    the last position of the sequence; `floor`: where the past that can be revised begins. `given`: the sum of the mixed
+    """Holds the events of one sequence. `next`: the position of the next released event; `last`: the
+    last position of the sequence; `floor`: where the past that can be revised begins. `given`: the sum of the mixed
     positions of all events, which distinguishes sequences; after `load` it begins with a digest of the state. `rejects`:
     whether an event without a place in the order is rejected; otherwise it is an error (D019)."""
 
@@ -122,32 +122,32 @@ class EventTimeBuffer:
         self.order, self.catalogue, self.rejects = order, catalogue, rejects
         self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
         self.held = NOTHING_HELD
-        self.next = self.late = self.ahead = 0
-        self.last = -1
+        self.next, self.last = 0, -1
         self.floor = NOWHERE
         self.given, self.loaded = 0, False
 
     @property
     def state(self) -> BufferState:
         """Equal for buffers of one sequence that were given the same events of it."""
-        counts = self.next, self.late, self.ahead, self.last, self.floor
+        counts = self.next, self.last, self.floor
         ends = dict(self.frontier.ends)
         return BufferState(self.frontier.at, ends, self.held, len(self.held), counts, self.given, self.loaded)
 
     @state.setter
     def state(self, state: BufferState) -> None:
         self.frontier.at, self.frontier.ends, self.held = state.at, dict(state.ends), state.held
-        self.next, self.late, self.ahead, self.last, self.floor = state.counts
+        self.next, self.last, self.floor = state.counts
         self.given, self.loaded = state.given, state.loaded
 
     def step(self, columns: Columns, stored: npt.ArrayLike | None = None) -> ReleasedEvents:
-        """The next events of the sequence. `stored`: when the log stored each (microseconds), if AHEAD is about that."""
+        """The next events of a sequence without revisions. `stored`: when the log stored each (microseconds), if AHEAD is
+        about that."""
         judged = self.judge(columns, stored)
         count = len(judged.columns)
         self.hold(judged, 0, count)
         made, by = self.release(judged, 0, count)
-        behind = judged.late | judged.revising
-        return ReleasedEvents(made, by, self.verdicts(judged, {EventVerdict.LATE: behind, EventVerdict.AHEAD: judged.ahead}))
+        given = {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead}
+        return ReleasedEvents(made, by, self.verdicts(judged, given))
 
     def judge(self, columns: Columns, stored: npt.ArrayLike | None = None) -> JudgedEvents:
         """The verdicts on the next events of the sequence; the frontier follows them."""
@@ -175,8 +175,6 @@ class EventTimeBuffer:
             revising = behind & (values >= np.maximum(_less(before, revised), self.floor)) & ~heartbeats
         # a heartbeat that says nothing new is no loss
         late = behind & ~revising & ~heartbeats
-        self.late += int(late.sum())
-        self.ahead += int((ahead & ~heartbeats).sum())
         held = counted & ~behind
         return JudgedEvents(columns, arrivals, values, after, held, ahead & ~heartbeats, late, revising, whole, kept)
 
@@ -240,8 +238,8 @@ class EventTimeBuffer:
             order = in_order({name: table}, len(self.order.keys), self.order.descending)
             tables[name] = canonical_blob(taken_table(table, order.rows_of(name)))
         ends = sorted(self.frontier.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
-        head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next, "late": self.late}
-        head |= {"ahead": self.ahead, "last": self.last, "floor": self.floor}
+        head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next}
+        head |= {"last": self.last, "floor": self.floor}
         head["held"] = {name: len(blob) for name, blob in tables.items()}
         return b"".join([with_head(head, b""), *tables.values()])
 
@@ -252,9 +250,9 @@ class EventTimeBuffer:
             if head["version"] != VERSION:
                 problem = f"the held-back events were written in version {head['version']}, this release reads {VERSION}"
                 raise StateError("S110", problem, "run the release that wrote the state, or start again")
-            self.frontier.at, self.frontier.ends = int(head["frontier"]), {name: int(end) for name, end in head["ends"]}
-            self.next, self.late, self.ahead = int(head["next"]), int(head["late"]), int(head["ahead"])
-            self.last, self.floor = int(head["last"]), int(head["floor"])
+            self.frontier.at = state_number(head["frontier"])
+            self.frontier.ends = {name: state_number(end) for name, end in head["ends"]}
+            self.next, self.last, self.floor = (state_number(head[name]) for name in ("next", "last", "floor"))
             self.held = self._tables(head["held"], rest)
             self.given, self.loaded = int.from_bytes(blake2b(state, digest_size=8).digest()), True
         except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException, OSError, DataError):

@@ -31,7 +31,7 @@ from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.identity import majors_of
 from fairlead.model.relations.relation import Relation
-from fairlead.order.holdback import head_and_rest, with_head
+from fairlead.order.holdback import head_and_rest, state_number, with_head
 from fairlead.runtime.event_time.buffer import (
     EVERYTHING,
     NO_EVENTS,
@@ -95,11 +95,6 @@ class EventTimeMatcher:
         """As of now; a revision replaces it."""
         return self._engine if self.reviser is None else self.reviser.engine
 
-    @property
-    def position(self) -> int:
-        """The position of the next event of the sequence."""
-        return self.buffer.last + 1
-
     def step(
         self,
         columns: Columns,
@@ -152,7 +147,7 @@ class EventTimeMatcher:
             late = np.append(late, self.round)
         ends = np.searchsorted(rounds, np.unique(late), "right").tolist()
         low = 0
-        for high in ends if len(rounds) in ends else [*ends, len(rounds)]:
+        for high in sorted({*ends, len(rounds)}):
             yield low, high
             low = high
 
@@ -272,11 +267,10 @@ class EventTimeMatcher:
             made.buffer.load(rest[ends[0] : ends[1]])
             unchanged = made.reviser is not None and not (engine.change.started or engine.change.dropped)
             if made.reviser is not None and unchanged and made.reviser.load(rest[ends[1] : ends[2]]):
-                made.round = int(head["round"])
+                made.round = state_number(head["round"])
             elif made.reviser is not None:
                 made.buffer.floor = made.buffer.frontier.at
                 made._forgotten = made.reviser.open_round(rest[ends[1] : ends[2]])
-                made.buffer.late += len(made._forgotten)
         return made
 
 

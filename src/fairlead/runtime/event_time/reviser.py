@@ -41,7 +41,7 @@ from fairlead.model.relations.identity import Words
 from fairlead.model.relations.relation import Relation
 from fairlead.order.event_identity import event_identities
 from fairlead.order.frontier import NOWHERE
-from fairlead.order.holdback import head_and_rest, with_head
+from fairlead.order.holdback import head_and_rest, state_number, with_head
 from fairlead.order.total import SEQUENCE
 from fairlead.runtime.event_time.buffer import EVERYTHING, NO_EVENTS, rows_of
 from fairlead.runtime.event_time.id_differences import differences
@@ -331,7 +331,7 @@ class Reviser:
             *self.segments, late = segments
             self.late = [_whole(late)] if len(late) else []
             self._known = None
-            self.last_key, self.needed = int(head["last_key"]), int(head["needed"])
+            self.last_key, self.needed = state_number(head["last_key"]), state_number(head["needed"])
             self.next = self.engine.last.major + 1
         except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, pa.ArrowException, OSError):
             raise StateError("S119", "the kept events in the state are damaged", "use an earlier dump") from None

@@ -25,6 +25,7 @@ from fairlead.model.events.columns import Columns, code_type, record_batch
 from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.relations.identity import Words, to_bytes
+from fairlead.order.holdback import state_number
 from fairlead.order.total import Arrivals, in_order, order_column, sortable
 from fairlead.runtime.event_time.buffer import canonical_blob
 from fairlead.runtime.sorting import arrivals_of, fitted, in_their_places
@@ -134,9 +135,9 @@ class KeptSegment:
         """The inverse of `dump`; its events are read when they are needed first."""
         ends = np.cumsum([0, *head["bytes"]]).tolist()
         parts = [bytes(rest[low:high]) for low, high in pairwise(ends)]
-        made = cls(int(head["after"]), int(head["first"]), parts[0])
+        made = cls(state_number(head["after"]), state_number(head["first"]), parts[0])
         made._ids = [np.frombuffer(parts[1], dtype=">u8").astype(np.uint64).reshape(-1, 2)]
-        made.size = int(head["size"])
+        made.size = state_number(head["size"])
         if made.size:
             made._unread = UnreadSegment(dict(head), parts, order, catalogue)
         return made
@@ -174,7 +175,7 @@ def _in_their_places(arrivals: Arrivals, order: EventOrder, catalogue: Catalogue
 def at_positions(columns: Columns, positions: range | Numbers) -> Columns:
     """The batch at other positions."""
     last = int(positions[-1]) if len(positions) else None
-    return replace(columns, positions=positions, duplicates=0, last_position=last, known_places=columns.places)  # type: ignore[arg-type]
+    return replace(columns, positions=positions, last_position=last, known_places=columns.places)  # type: ignore[arg-type]
 
 
 def first_keys(columns: Columns, order: EventOrder, catalogue: Catalogue) -> Numbers:

@@ -231,7 +231,8 @@ async def _places(log: Log, key: str, told: Mapping[str, Any]) -> Sequence[int]:
     origin, silent = places_from_json(told["origin"]), told["silent_until"]
     border = None if silent is None or told["count"] is not None else sum(places_from_json(silent))
     stores = bool(told.get("emits"))
-    mine = await _newest(log, snapshot_lists(key, origin, whole=stores), origin, told["count"], border)
+    reports = bool(told.get("reports"))
+    mine = await _newest(log, snapshot_lists(key, origin, whole=stores), origin, told["count"], border, reports=reports)
     leading = await leading_origin(log, key) if stores else None
     if leading is None or leading == origin:
         return mine
@@ -240,18 +241,25 @@ async def _places(log: Log, key: str, told: Mapping[str, Any]) -> Sequence[int]:
     return [*map(min, mine, await _newest(log, snapshot_lists(base_key(key), leading, whole=True), leading, None, None))]
 
 
-async def _newest(log: Log, lists: Iterable[str], origin: Origin, count_max: int | None, border: int | None) -> Sequence[int]:
-    """The places of the newest snapshot that a lineage may resume from, or those of its origin."""
-    listed: list[tuple[int, str]] = []
+async def _newest(
+    log: Log, lists: Iterable[str], origin: Origin, count_max: int | None, border: int | None, *, reports: bool = False
+) -> Sequence[int]:
+    """The places of the newest snapshot that a lineage may resume from, or those of its origin. `reports`: its subscriber gets
+    reports, and may have to repeat those after the last of `count_max` deliveries (`Snapshots.begin`)."""
+    listed: list[tuple[int, int, str]] = []
     for each in lists:
         for steps, count in (await listed_snapshots(log, each))[0]:
             if (count_max is None or count <= count_max) and (border is None or steps <= border):
-                listed.append((steps, each))
-    if listed and len(origin) == 1:
-        return [max(listed)[0]]
-    state = await state_of(log, max(listed)[1], max(listed)[0]) if listed else None
-    try:
-        found = [each["after"] for each in head_of(state or b"")["strands"]]
-    except ValueError:
-        found = []
-    return found if len(found) == len(origin) else [max(0, (each >> INDEX_BITS) - 1) for each in origin]
+                listed.append((steps, count, each))
+    for steps, count, each in sorted(listed, reverse=True):
+        repeats = reports and count == count_max
+        if len(origin) == 1 and not repeats:
+            return [steps]
+        try:
+            head = head_of(await state_of(log, each, steps) or b"")
+        except ValueError:
+            continue
+        found = [strand["after"] for strand in head["strands"]]
+        if len(found) == len(origin) and not (repeats and head.get("verdicts")):
+            return found
+    return [max(0, (each >> INDEX_BITS) - 1) for each in origin]

@@ -1,11 +1,13 @@
 """The steps of a stream composed as Spark composes them, in this process: no JVM, and every choice of Spark's drawn by chance.
 
-Rows come in any partition and batch, blobs in any order, state as bytes; a micro-batch may fail at any step and be done again,
-in the same worker, which may still have what the failed attempt left, or in another one.
+The setup is sent to workers as Spark sends it, so nothing in it is the object that it is here. Rows come in any partition and
+batch, blobs in any order, state as bytes; a micro-batch may fail at any step and be done again, in the same worker, which may
+still have what the failed attempt left, or in another one.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -61,7 +63,7 @@ class Streaming:
     """A query: states by task, and what was delivered."""
 
     def __init__(self, setup: Setup, random: Random, crashes: bool = True) -> None:
-        self.setup, self.random, self.crashes = setup, random, crashes
+        self.setup, self.random, self.crashes = pickle.loads(pickle.dumps(setup)), random, crashes
         self.sequence: bytes | None = None
         self.states: dict[int, bytes] = {}
         self.found: list[pa.Table] = []

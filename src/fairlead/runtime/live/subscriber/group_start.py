@@ -156,6 +156,7 @@ class GroupOpening:
                 acknowledged = {"count": None, "digest": None} if border is not None else ledger.acknowledged()
                 self._record.begin_group(key, group, streams, begun.origin, border, acknowledged)
             self._record.groups[key] |= {"names": [*group.names], "emits": [*group.emits] if stores else []}
+            self._record.groups[key]["reports"] = self._request.verdicts
         beside = await self._beside(group, streams, key, begun.leading) if stores and not emits else None
         writer = SnapshotWriter(lineage, snapshots, self._shared.times)
         return OpenedGroup(group, streams, key, follower, ledger, writer, beside)

@@ -190,6 +190,7 @@ GROUP = {
     "subscription?": str,
     "emits?": [str],
     "routes?": {str: int},
+    "reports?": bool,
 } | COUNTED
 RECORD = {"rules": str, "text": str, "digest": str, "generation?": int, "holder?": str, "groups": {str: dict}}
 """The shapes of a record and its groups; those of earlier releases have no names (S139)."""
