@@ -60,8 +60,9 @@ class LoggedBlock:
         return [(self.number << INDEX_BITS) + at for at in range(len(self.records))]
 
 
-def log_of(random: Random, records: Sequence[Record]) -> list[LoggedBlock]:
-    """The records in blocks of topics, in the one order of the streams."""
+def log_of(random: Random, records: Sequence[Record], *, everywhere: bool = False) -> list[LoggedBlock]:
+    """The records in blocks of topics, in the one order of the streams. `everywhere`: heartbeats are stored in every topic, as
+    publishers do, under the same numbers."""
     topics = NAMES[: random.choice((1, 2, 3))]
     topic_of = {name: random.choice(topics) for name in "ABC"}
     numbers: Counter[str] = Counter()
@@ -77,10 +78,14 @@ def log_of(random: Random, records: Sequence[Record]) -> list[LoggedBlock]:
         if random.random() < 0.2:
             mine = [{"type": "Heartbeat", "at": datetime(1, 1, 1, tzinfo=UTC), "_source": "=pulse", "_sequence": low}]
             high = low
-        numbers[topic] += 1
-        time = times[max(0, low - random.choice((0, 0, 0, 1, 4)))]  # some clocks are set back
-        block = LoggedBlock(topic, numbers[topic], time, tuple(mine))
-        found += merging.push(topic_stream(topic), microseconds(time), block.number, block)
+        beats = everywhere and high > low and all(each["type"] == "Heartbeat" for each in mine)
+        if beats:
+            mine = [each | {"_source": "p", "_sequence": low + at} for at, each in enumerate(mine)]
+        for each in topics if beats else [topic]:
+            numbers[each] += 1
+            time = times[max(0, low - random.choice((0, 0, 0, 1, 4)))]  # some clocks are set back
+            block = LoggedBlock(each, numbers[each], time, tuple(mine))
+            found += merging.push(topic_stream(each), microseconds(time), block.number, block)
         low = high
     for each in topics:
         found += merging.end(topic_stream(each))
@@ -187,6 +192,20 @@ def test_micro_batches_of_a_log_say_what_live_subscribers_say(seed: int, order: 
         query.batch(logged_rows(setup, plan, some, random))
     for each in frontier_groups(plan):
         assert on_spark(each, query.found) == live(each, blocks, ahead)
+
+
+@given(st.integers(0, 2**32), st.sampled_from(ORDERS))
+def test_heartbeats_that_are_stored_in_every_topic_are_no_repeats(seed: int, order: str) -> None:
+    """What else is said is what live subscribers say, who do not report them either."""
+    random, plan = Random(seed), compiled(TYPES + order + APART["apart"])
+    unique = {str(each): each for each in sequence(random, random.randrange(2, 60))}
+    blocks, ahead = log_of(random, [*unique.values()], everywhere=True), "AHEAD" in order
+    setup = setup_of(plan, random.choice((1, 3)), ahead)
+    query = Streaming(setup, random)
+    for some in stretches(random, blocks):
+        query.batch(logged_rows(setup, plan, some, random))
+    for each in frontier_groups(plan):
+        assert on_spark(each, query.found) == replace(live(each, blocks, ahead), repeats=0)
 
 
 @pytest.mark.parametrize("was_logged", [True, False])

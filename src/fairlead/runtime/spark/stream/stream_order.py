@@ -90,6 +90,8 @@ class StreamOrder:
             sequenced = Sequenced(given.order, given.tables, self.job.positioned, by_value)
             rows = np.flatnonzero(sequenced.here) if by_value else self._repeats(sequenced)
             again[sequenced.places[rows]] = True
+            if by_value:  # a heartbeat is stored in every topic
+                rows = rows[~np.isin(sequenced.places[rows], given.order.places.get(HEARTBEAT.name, ()))]
             if len(rows):
                 yield APART, "", packed(self._repeated(sequenced, rows, given.first))
         wanted = {REJECTED}.union(*(group.reads for group in self.job.groups))
