@@ -107,7 +107,7 @@ async def heard_in(client: Nats, heard: list[str]) -> None:
     async def hear(message: Any) -> None:
         heard.append(message.subject)
 
-    for subject in ("_INBOX.boss.x", "_INBOX.web.x", f"fl.w.{B}.>", "_R_.AAAAAA.>", "$JS.FC.>"):
+    for subject in ("_INBOX.boss.x", "_INBOX.web.x", f"fl.w.{B}.fl.e.b.B.>", "_R_.AAAAAA.>", "$JS.FC.>"):
         await client.subscribe(subject, cb=hear)
     await client.flush()
 
