@@ -7,7 +7,6 @@ account does what the attacker wants, so the ways are real.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,6 +59,7 @@ REPLIES = (
     "_R_.AAAAAA.BBBBBB",
     "_GR_.AAAAAA.BBBBBB.x",
     f"$JS.FC.{B}.spare.x",
+    f"$JS.ACK.{B}.spare.1.1.1.1.0",
     "$SYS.REQ.SERVER.PING",
     "$SYS.REQ.SERVER.PING.SUBSZ",
     "$SYS.REQ.ACCOUNT.FL_LOG.CONNZ",
@@ -107,7 +107,7 @@ async def heard_in(client: Nats, heard: list[str]) -> None:
     async def hear(message: Any) -> None:
         heard.append(message.subject)
 
-    for subject in ("_INBOX.boss.x", "_INBOX.web.x", f"fl.w.{B}.fl.e.b.B.>", "_R_.AAAAAA.>", "$JS.FC.>"):
+    for subject in ("_INBOX.boss.x", "_INBOX.web.x", f"fl.w.{B}.fl.e.b.B.>", "_R_.AAAAAA.>", "$JS.FC.>", "$JS.ACK.>"):
         await client.subscribe(subject, cb=hear)
     await client.flush()
 
@@ -161,16 +161,10 @@ async def one_account(folder: Path) -> AsyncIterator[tuple[Nats, Nats]]:
             yield boss, shop
 
 
-@pytest.mark.parametrize("way", ["a reply", "a push consumer"])
-def test_in_one_account_the_same_ways_work(way: str, tmp_path: Path) -> None:
+def test_in_one_account_a_reply_subject_purges_what_its_sender_may_not(tmp_path: Path) -> None:
     async def work() -> None:
         async with one_account(tmp_path) as (boss, shop):
-            purge = f"{API}.STREAM.PURGE.{B}"
-            if way == "a reply":
-                await shop.publish(f"{API}.DIRECT.GET.{A}.fl.e.a.*.shop.>", reply=purge)
-            else:
-                config = {"ack_policy": "none", "deliver_policy": "all", "name": "p", "deliver_subject": purge}
-                await answer(shop, f"{API}.CONSUMER.CREATE.{A}.p", {"stream_name": A, "config": config})
+            await shop.publish(f"{API}.DIRECT.GET.{A}.fl.e.a.*.shop.>", reply=f"{API}.STREAM.PURGE.{B}")
 
             async def is_purged() -> bool:
                 return (await boss.jetstream().stream_info(B)).state.messages == 0
@@ -180,24 +174,13 @@ def test_in_one_account_the_same_ways_work(way: str, tmp_path: Path) -> None:
     run(work)
 
 
-def test_an_acknowledgement_is_the_one_answer_that_leaves_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers do not replace a reply subject of acknowledgements, so answers reach consumers of the log that wait for some.
-    Those of Fairlead do not, and nothing is stored by it; docs/rights.md says to make none there."""
-
+def test_in_one_account_a_consumer_sends_to_anybodys_inbox(tmp_path: Path) -> None:
     async def work() -> None:
-        async with served(tmp_path, monkeypatch) as (url, boss), raw(url, "boss") as victim, raw(url, "shop") as shop:
-            heard = asyncio.Event()
-
-            async def hear(_: Any) -> None:
-                heard.set()
-
-            await victim.subscribe("$JS.ACK.>", cb=hear)
-            await victim.flush()
-            await answer(shop, "fl.e.a.A.shop.u.u.u.u", b"+ACK")
-            before = await everything(boss)
-            look = f"{API}.DIRECT.GET.{A}.fl.e.a.*.shop.>"
-            await shop.publish(look, reply=f"$JS.ACK.{B}.spare.1.1.1.1.0")
-            await heard.wait()
-            assert await everything(boss) == before
+        async with one_account(tmp_path) as (boss, shop):
+            heard = await boss.subscribe("_INBOX.boss.x")
+            await boss.flush()
+            config = {"ack_policy": "none", "deliver_policy": "all", "name": "p", "deliver_subject": "_INBOX.boss.x"}
+            assert is_done(await answer(shop, f"{API}.CONSUMER.CREATE.{A}.p", {"stream_name": A, "config": config}))
+            assert (await heard.next_msg(30)).data == b"{}"
 
     run(work)
