@@ -1,4 +1,4 @@
-"""The two ways to read a stream of a NATS server, in one run: by a consumer, and by direct requests with the rights of a policy.
+"""The two ways to read a stream of a NATS server, in one run: by a consumer, and by direct requests of a user with rights.
 
     .venv/bin/python -m benchmarks.live.readers [--blocks 20000] [--single 500]
 
