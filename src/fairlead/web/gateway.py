@@ -107,7 +107,7 @@ class Gateway:
         except TimeoutError:
             problem = f"the rules took longer than {self.settings.compile_seconds:g} seconds to compile"
             raise UsageError("A283", problem, "send fewer or simpler subscriptions, under several names") from None
-        check_plan(caller, plan, declared)
+        check_plan(caller, plan, declared, self.registry.catalogue)
 
     async def known_rules(self, caller: PolicyUser, name: str, rules: str | None) -> str:
         """The rules of a subscriber that exists: a GET creates none, and changes no rules. Raises UsageError."""

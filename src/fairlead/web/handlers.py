@@ -15,7 +15,7 @@ from fairlead.errors import FairleadError, UsageError
 from fairlead.model.events.types import EventType
 from fairlead.runtime.live.registry import TABLE
 from fairlead.transport.files.documents import json_value
-from fairlead.web.access.scopes import check_declare, check_name, check_operator, check_records
+from fairlead.web.access.scopes import check_declarations, check_declare, check_name, check_operator, check_records
 from fairlead.web.bodies import Bodies, Placed
 from fairlead.web.gateway import CALLER, GATEWAY, Gateway
 from fairlead.web.metrics import CONTENT
@@ -79,6 +79,9 @@ async def declare(request: web.Request) -> web.Response:
     gateway, text = request.app[GATEWAY], await _text(request)
     check_declare(request[CALLER])
     gateway.check_size(text)
+    if not request[CALLER].manage:
+        types, kept = await gateway.registry.declared_by(text)
+        check_declarations(request[CALLER], gateway.registry.catalogue, types, kept)
     names = await gateway.client.declare(text)
     await gateway.publishing.renew()
     return web.json_response({"types": names})

@@ -1,109 +1,66 @@
 """Users with exactly the rights of a policy: they do what they may through the client, and by no way anything else.
 
-The matrix: who × what × way. Every way is tried with a raw client of the server, and afterwards the log is as it was.
+The matrix: who × what × way. Every way is tried with a raw client of the server, with the permissions of the configuration and
+with its accounts alone, and afterwards everything that is stored is as it was, except what the user may write. Where the server
+sends its answers is test_reply_attacks.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from base64 import b64decode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import nats
 import nats.errors
 import pytest
-from nats.aio.client import Client as Nats
 
-import fairlead
 from fairlead.errors import LogError, UsageError
-from fairlead.runtime.live.client import Client
-from fairlead.runtime.rights.apply import apply
 from fairlead.runtime.rights.check import check
 from fairlead.runtime.rights.policy import policy_of
-from fairlead.runtime.rights.server_config import server_config
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.server import Server
-from fairlead.transport.log.names import merged_stream
 from tests.cli.shop import fairlead as fairlead_command
 from tests.runtime.live.reading import rows_of, some
+from tests.runtime.rights.served import (
+    AB,
+    AC,
+    ATTACKERS,
+    OWN,
+    POLICY,
+    SECRET,
+    TYPES,
+    USERS,
+    A,
+    B,
+    answer,
+    connected,
+    everything,
+    is_done,
+    js_of,
+    raw,
+    served,
+)
 from tests.transport.log.logs import run
 
 pytestmark = pytest.mark.server
 
-USERS = ("boss", "shop", "desk", "both", "clock", "viewer", "web", "none")
-POLICY = policy_of(
-    """
-    users:
-      boss: {password: $PASSWORD, manage: true}
-      shop: {password: $PASSWORD, publish: [a], sources: [shop]}
-      desk: {password: $PASSWORD, subscribe: [a, c], names: [desk], heartbeat: true}
-      both: {password: $PASSWORD, publish: [a.A], subscribe: [a], emit: [a.Seen], names: [both], sources: [both]}
-      clock: {password: $PASSWORD, heartbeat: true}
-      viewer: {password: $PASSWORD, subscribe: [b.B]}
-      web: {password: $PASSWORD, gateway: true}
-      none: {password: $PASSWORD}
-    """
-)
-TYPES = """TOPIC a (A, AA, Seen) TOPIC b (B) TOPIC c (C)
-TYPE A (k INT) TYPE AA (k INT) TYPE Seen (k INT) TYPE B (k INT, secret STRING) TYPE C (k INT)"""
-SECRET = b"top secret"
-A, B, C, AB, AC = "FL_TOPIC_a", "FL_TOPIC_b", "FL_TOPIC_c", merged_stream("ab"), merged_stream("ac")
 PULL = {"ack_policy": "none", "deliver_policy": "all", "mem_storage": True}
-
-
-@asynccontextmanager
-async def served(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[str, Client]]:
-    """The url, and the client of the boss; the log has events of every topic."""
-    monkeypatch.setenv("PASSWORD", "pass")
-    with Server(folder, durable=False, more=server_config(POLICY)) as server:
-        async with connected(server.url, "boss") as boss:
-            await boss.declare(TYPES)
-            await apply(boss.log, POLICY)
-            await boss.log.open_topics(["a", "b"])
-            for number, name in enumerate(("A", "C", "A")):
-                await boss.publish(name, k=number, wait=True)
-            await boss.publish("B", k=7, secret=SECRET.decode(), wait=True)
-            yield server.url, boss
-
-
-def connected(url: str, user: str, **more: Any) -> Client:
-    return fairlead.connect(url, user=user, password="pass", source=user, patience=20, **more)
-
-
-@asynccontextmanager
-async def raw(url: str, user: str, prefix: str | None = None) -> AsyncIterator[Nats]:
-    async def quiet(_: Exception) -> None:
-        return
-
-    inbox = (prefix or f"_INBOX.{user}").encode()
-    client = await nats.connect(url, user=user, password="pass", inbox_prefix=inbox, error_cb=quiet, max_reconnect_attempts=0)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-async def answer(client: Nats, subject: str, body: Any, headers: dict[str, str] | None = None) -> bytes:
-    """The server's answer, with its headers; nothing if it refuses."""
-    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    with suppress(TimeoutError, nats.errors.Error):
-        found = await client.request(subject, data, timeout=0.25, headers=headers)
-        return json.dumps(found.headers and {**found.headers}, default=str).encode() + (found.data or b"")
-    return b""
-
-
-def is_done(found: bytes) -> bool:
-    return bool(found) and b'"error"' not in found and b"503" not in found
 
 
 def stream(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "storage": "memory", **more}
+
+
+def push(name: str, subject: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    """A consumer that sends stored messages to a subject."""
+    config = PULL | {"name": "p", "deliver_subject": subject} | more
+    return f"$JS.API.CONSUMER.CREATE.{name}.p", {"stream_name": name, "config": config}
 
 
 READ = [
@@ -133,6 +90,16 @@ READ = [
     ("$JS.API.STREAM.MSG.GET.OBJ_FL_STATES", {"seq": 1}),
     ("$JS.API.CONSUMER.CREATE.OBJ_FL_STATES", {"stream_name": "OBJ_FL_STATES", "config": PULL}),
     ("$JS.API.STREAM.MSG.GET.KV_FL_LINEAGES", {"seq": 1}),
+    (f"$JS.API.DIRECT.GET.{B}", {"seq": 1, "batch": 100}),
+    (f"$JS.API.DIRECT.GET.{B}", {"start_time": "2020-01-01T00:00:00Z", "batch": 100}),
+    (f"$JS.API.DIRECT.GET.{A}.fl.e.a.A.boss.>", None),
+    (f"$JS.API.DIRECT.GET.{A}.fl.e.a.*.shop.>", {"seq": 1}),
+    (f"$JS.API.DIRECT.GET.{AB}.fl.e.b.>", None),
+    *(push(name, "_INBOX.spy") for name in (A, B, AB)),
+    (f"$JS.API.CONSUMER.CREATE.{A}", {"stream_name": A, "config": PULL}),
+    (f"$JS.API.CONSUMER.MSG.NEXT.{A}.spare", {"batch": 1}),
+    ("$JS.API.STREAM.CREATE.MINE", stream("MINE", subjects=["mine"], republish={"src": ">", "dest": "fl.e.b.B.boss.u.u.u.u"})),
+    ("$JS.API.STREAM.CREATE.MINE", stream("MINE", mirror={"name": B, "external": {"api": "$JS.API", "deliver": "_INBOX"}})),
     ("$JS.API.STREAM.LIST", None),
     ("$JS.API.STREAM.NAMES", None),
     ("$JS.API.INFO", None),
@@ -168,6 +135,14 @@ CHANGE = [
     ("fl.e.a.AA.boss.u.u.u.u", b"x"),
     ("fl.e.a.=mixed.boss.u.u.u.u", b"x"),
     ("fl.e.new.T.me.u.u.u.u", b"x"),
+    *(push(A, each) for each in (f"$JS.API.STREAM.PURGE.{B}", "$KV.FL_TYPES.A", "fl.e.b.B.boss.u.u.u.u", "_INBOX.boss.x")),
+    push(A, f"$JS.API.STREAM.DELETE.{B}", headers_only=True, deliver_group="q"),
+    (f"fl.e.a.Seen.=e.e-{'0' * 24}-1.u.u.u.u", b"x"),
+    (f"fl.e.a.Seen.e-{'0' * 24}-1.u.u.u.u", b"x"),
+    ("fl.e.a.Heartbeat.boss.u.u.u.u", b"x"),
+    (f"fl.w.{B}.fl.e.b.B.boss.u.u.u.u", b"x"),
+    ("fl.none", b"x"),
+    ("_R_.AAAAAA.BBBBBB", b"x"),
     ("_INBOX.boss.x", b"spoofed"),
     ("$JS.ACK.FL_TOPIC_b.spare.1.1.1.1.0", b"+ACK"),
     ("$JS.EVENT.ADVISORY.x", b"x"),
@@ -175,67 +150,59 @@ CHANGE = [
 ]
 LISTEN = (
     ">",
+    "*",
     "_INBOX.>",
     "_INBOX.boss.>",
+    "_R_.>",
+    "fl.>",
     "fl.e.>",
     "fl.e.b.>",
+    f"fl.w.{B}.>",
     "$KV.>",
     "$JS.API.>",
     "$JS.EVENT.>",
     "$JS.ACK.>",
     "$O.>",
     "$SYS.>",
-    "*",
 )
-
-
-async def as_it_was(boss: Client) -> Any:
-    js = boss.log._log._log._js  # type: ignore[attr-defined]
-    while True:  # merged streams have all that their sources have
-        told = await js.streams_info()
-        stored = {each.config.name: each.state.messages for each in told}
-        if all(
-            each.state.messages == sum(stored[source.name] for source in each.config.sources)
-            for each in told
-            if each.config.sources
-        ):
-            break
-        await asyncio.sleep(0.02)  # the server fills them without telling
-    return sorted((each.config.name, each.state.messages, each.state.last_seq, str(each.config)) for each in told)
+OWN_ANSWERS = ("$SYS.REQ.ACCOUNT.PING.CONNZ",)
+"""What a server tells every account of itself, if permissions do not keep it from asking."""
 
 
 @pytest.mark.slow
-def test_nobody_reads_or_changes_what_is_not_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("permissions", [True, False], ids=["permissions", "accounts alone"])
+def test_nobody_reads_or_changes_what_is_not_theirs(permissions: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def attack(url: str, user: str) -> list[str]:
         leaks = []
         async with raw(url, user) as client:
-            heard: list[bytes] = []
-
-            async def hear(message: Any) -> None:
-                heard.append(message.data)
-
-            for subject in LISTEN:
-                with suppress(nats.errors.Error):
-                    await client.subscribe(subject, cb=hear)
-            await client.flush()
-            for subject, body in (*READ, *CHANGE):
-                found = await answer(client, subject, body)
-                if SECRET in found or is_done(found):
+            ways = (*READ, *CHANGE)
+            told = await asyncio.gather(*(answer(client, subject, body) for subject, body in ways))
+            for (subject, body), found in zip(ways, told, strict=True):
+                if SECRET in found or (is_done(found) and not is_own(user, subject, found)):
                     leaks.append(f"{user}: {subject} {body!r}: {found[:200]!r}")
-            if any(SECRET in each for each in heard):
-                leaks.append(f"{user} heard it")
         return leaks
 
+    def is_own(user: str, subject: str, found: bytes) -> bool:
+        """What `OWN` allows is no leak, nor what a server tells an account of itself."""
+        allowed = any(re.fullmatch(each, subject) for each in OWN[user])
+        reads = user in ("desk", "both") and subject == f"$JS.API.DIRECT.GET.{A}.fl.e.a.*.shop.>"
+        others = ("FL_LOG", *(f"FL_USER_{each}" for each in ATTACKERS if each != user))
+        told = not permissions and subject in OWN_ANSWERS and not any(each.encode() in found for each in others)
+        return allowed or told or (reads and not permissions)
+
     async def work() -> None:
-        async with served(tmp_path, monkeypatch) as (url, boss):
-            js = boss.log._log._log._js  # type: ignore[attr-defined]
-            await js.add_consumer(B, durable_name="spare", ack_policy="explicit")
+        async with served(tmp_path, monkeypatch, permissions=permissions) as (url, boss):
+            for name in (A, B):
+                await js_of(boss).add_consumer(name, durable_name="spare", ack_policy="explicit")
             async with boss.subscribe("SUBSCRIPTION S MATCH B b", name="boss", start="earliest") as sub:
                 assert len(await some(sub, 1)) == 1
-            before = await as_it_was(boss)
-            found = await asyncio.gather(*(attack(url, user) for user in USERS if user not in ("boss", "web")))
-            assert [each for one in found for each in one] == []
-            assert await as_it_was(boss) == before
+            before = await everything(boss)
+            for user in sorted(ATTACKERS, key="maker".__eq__):
+                assert [each["k"] for each in await rows_of(boss, "B")] == [7]
+                assert await attack(url, user) == [], user
+                after = await everything(boss)
+                assert after.without(OWN[user]) == before.without(OWN[user]), user
+                before = after
             async with raw(url, "boss") as client:  # the ways exist: they work for a user with the rights
                 got = await answer(client, f"$JS.API.STREAM.MSG.GET.{B}", {"seq": 1})
                 assert SECRET in b64decode(json.loads(got.removeprefix(b"null"))["message"]["data"])
@@ -243,6 +210,92 @@ def test_nobody_reads_or_changes_what_is_not_theirs(tmp_path: Path, monkeypatch:
                 for subject, body in READ[8:10]:
                     assert is_done(await answer(client, subject, body)), subject
                 assert is_done(await answer(client, "fl.e.b.B.me.u.u.u.u", b"x"))
+
+    run(work)
+
+
+@pytest.mark.parametrize("permissions", [True, False], ids=["permissions", "accounts alone"])
+@pytest.mark.parametrize("queue", ["", "fairlead"])
+def test_nobody_hears_what_others_say(queue: str, permissions: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the others publish and read, in every way that the client has."""
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch, permissions=permissions) as (url, boss), AsyncExitStack() as held:
+            heard: list[tuple[str, str, bytes]] = []
+            for user in ATTACKERS:
+                client = await held.enter_async_context(raw(url, user))
+
+                async def hear(message: Any, user: str = user) -> None:
+                    heard.append((user, message.subject, message.data))
+
+                for subject in LISTEN:
+                    with suppress(nats.errors.Error):
+                        await client.subscribe(subject, queue=queue, cb=hear)
+                await client.flush()
+            for user in ("boss", "web"):
+                async with connected(url, user) as one:
+                    await one.publish("B", k=8, secret=SECRET.decode(), wait=True)
+                    async with one.subscribe("SUBSCRIPTION S MATCH B b", name=user, start="earliest") as sub:
+                        await some(sub, 2)
+                        await sub.ack()
+            async with raw(url, "both") as both:
+                assert is_done(await answer(both, "fl.e.a.A.both.u.u.u.u", b"x"))
+                assert is_done(await answer(both, f"$JS.API.STREAM.MSG.GET.{A}", {"seq": 1}))
+            await everything(boss)
+            told = [each for each in heard if each[0] != "both" and not each[1].startswith(f"_INBOX.{each[0]}.")]
+            announced = {each for each in told if each[1].startswith((f"fl.w.{A}.", f"fl.w.{AC}.")) and each[0] == "desk"}
+            assert {*told} - announced == set()  # readers hear that something is stored in their topics
+            assert not any(SECRET in data for _, _, data in heard)
+
+    run(work)
+
+
+def test_the_servers_own_headers_do_nothing_for_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers by which a server removes, redirects, traces, schedules or answers, on what a user may write."""
+    elsewhere = f"$JS.API.STREAM.PURGE.{B}"
+    identity = json.dumps({"acc": "FL_LOG", "svc": "FL_LOG", "user": "boss", "kind": "Client"})
+    forged: list[dict[str, str]] = [
+        *({"Nats-Rollup": scope} for scope in ("all", "sub")),
+        {"Nats-Request-Info": identity},
+        {"Nats-Msg-Id": "boss:A:2"},
+        {"Nats-Expected-Last-Subject-Sequence": "0", "Nats-Expected-Last-Subject-Sequence-Subject": "fl.e.a.*.boss.>"},
+        {"Nats-TTL": "1s"},
+        {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": elsewhere},
+        {"Nats-Batch-Id": "x", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"},
+        {"Nats-Incr": "1"},
+        {"Nats-Trace-Dest": elsewhere},
+        {"Nats-Trace-Dest": elsewhere, "Nats-Trace-Only": "true"},
+        {"Nats-Trace-Dest": "fl.e.b.B.boss.u.u.u.u"},
+        {"Nats-Stream-Source": f"{B} 1 > >"},
+        {"Nats-Sequence": "1", "Nats-Subject": "fl.e.b.B.boss.u.u.u.u", "Nats-Stream": B},
+        {"KV-Operation": "PURGE", "Nats-Rollup": "sub"},
+        {"Nats-Marker-Reason": "Purge"},
+        {"Status": "503"},
+    ]
+    writes = {
+        "shop": ["fl.e.a.A.shop.u.u.u.u"],
+        "both": ["fl.e.a.A.both.u.u.u.u", f"fl.e.a.Seen.=e.e-{'0' * 24}-1.u.u.u.u", "$KV.FL_SUBS.both", "$KV.FL_LEASES.x"],
+        "clock": ["fl.e.b.Heartbeat.clock.u.u.u.u"],
+    }
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch, permissions=False) as (url, boss):
+            await boss.log.put("FL_SUBS", "boss", b"{}")
+            before, rows = await everything(boss), await rows_of(boss, "A")
+            for user, subjects in writes.items():
+                async with raw(url, user) as client:
+                    for subject in subjects:
+                        for headers in forged:
+                            await answer(client, subject, b"{}", headers)
+                        assert is_done(await answer(client, subject, b"{}")), subject
+                    for headers in forged:  # and on requests
+                        assert not is_done(await answer(client, elsewhere, b"{}", headers))
+                        assert not is_done(await answer(client, f"$JS.API.STREAM.MSG.GET.{B}", {"seq": 1}, headers))
+                after = await everything(boss)
+                assert after.without(OWN[user]) == before.without(OWN[user]), user
+                before = after
+            await boss.publish("A", k=9, wait=True)
+            assert await rows_of(boss, "A") == [*rows, {"k": 9}]
 
     run(work)
 
@@ -343,15 +396,15 @@ def test_everybody_does_what_they_may(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_the_server_allows_is_what_the_policy_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with served(tmp_path, monkeypatch) as (url, boss):
-            before = await as_it_was(boss)
+            before = await everything(boss)
             with pytest.raises(UsageError, match="A424"):
                 await check(url, Credentials("x", "pass"), POLICY, "x")
             found = await asyncio.gather(*(check(url, Credentials(user, "pass"), POLICY, user) for user in USERS))
             for user, lines in zip(USERS, found, strict=True):
                 assert [each for each in lines if each.found != each.expected] == [], user
             assert all(each.found for each in found[0])
-            assert not any(each.found for each in found[-1])
-            assert await as_it_was(boss) == before
+            assert [each.what for each in found[-1] if each.found] == ["is in the account FL_USER_none"]
+            assert await everything(boss) == before
             wider = policy_of("users: {none: {password: $PASSWORD, publish: [a.A]}}")
             assert any(each.found != each.expected for each in await check(url, Credentials("none", "pass"), wider, "none"))
 

@@ -21,7 +21,7 @@ from fairlead.runtime.rights.server_config import server_config
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.gateway import Settings
 from fairlead.web.serving import gateway
-from tests.runtime.live.reading import ids, more
+from tests.runtime.live.reading import ids, more, rows_of
 from tests.transport.log.logs import run
 from tests.web.served import Asker, sse
 
@@ -37,6 +37,7 @@ users:
   boss: {{password: $PASSWORD, manage: true}}
   shop: {{password: '{hash}', publish: [a, c], sources: [shop]}}
   desk: {{nkey: {key}, subscribe: [a, c], names: [desk], heartbeat: true}}
+  emitter: {{password: $PASSWORD, subscribe: [c], emit: [a.Seen]}}
   web: {{password: $PASSWORD, gateway: true}}
 """
 
@@ -92,6 +93,52 @@ def test_a_subscriber_gets_what_the_manager_gets(rules: str, tmp_path: Path, mon
             async with boss.subscribe(rules, start="earliest") as sub:
                 assert ids(await more(sub)) == found
             assert len(found) > 2
+
+    run(work)
+
+
+def test_events_are_derived_into_a_topic_that_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subscriber that returns continues after what it has stored, and reads from where it began: it has no states."""
+    rules = "SUBSCRIPTION S MATCH C c EMIT Seen (k = c.k)"
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (boss, shop, _, url):
+            for number in range(3):
+                await shop.publish("C", k=number, at=START, wait=True)
+                async with fairlead.connect(url, user="emitter", password="pass", source="emitter") as emitter:
+                    async with emitter.subscribe(rules, name="emitter", start="earliest") as sub:
+                        found = await more(sub)
+                        assert [each.events[0]["k"] for each in found] == [number]
+                        await sub.ack()
+                    with pytest.raises(LogError, match="N003"):
+                        await rows_of(emitter, "Seen")
+                with pytest.raises(LogError, match="N003"):
+                    async with fairlead.connect(url, user="emitter", password="pass", source="emitter") as emitter:
+                        await emitter.publish("Seen", k=7, wait=True)
+                assert [each["k"] for each in await rows_of(boss, "Seen")] == list(range(number + 1))
+
+    run(work)
+
+
+def test_many_events_without_waiting_and_mixed_blocks_arrive_and_receipts_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = "SUBSCRIPTION S MATCH A a AND C c PER k"
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (boss, shop, desk, _):
+            for number in range(500):
+                await shop.publish("AC"[number % 2], k=number // 2, at=START + timedelta(seconds=number))
+            await shop.flush()
+            await shop.publish_all([{"type": "A", "k": 900, "at": START}, {"type": "Seen", "k": 900}], wait=True)
+            found = []
+            for fl, name in ((boss, "boss"), (desk, "desk")):
+                async with fl.subscribe(rules, name=name, start="earliest") as sub:
+                    found.append(ids(await more(sub)))
+                    await sub.ack()
+            assert found[0] == found[1]
+            assert len(found[0]) == 250
+            assert (await boss.compare("boss", "desk")).equal
 
     run(work)
 

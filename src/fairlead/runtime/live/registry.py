@@ -130,6 +130,14 @@ class Registry:
                 await self.refresh()
                 return list(rules.declared)
 
+    async def declared_by(self, text: str) -> tuple[list[EventType], list[str]]:
+        """The types that a text declares, and the topics of which it says how long they are kept. Declares nothing. Raises
+        LanguageError."""
+        rules = await off_loop(compile_names, text)
+        await self.refresh()
+        plan = await self._compiled(text, rules, rules.declared, compiled_types)
+        return [plan.catalogue[name] for name in rules.declared], sorted(rules.kept)
+
     async def plan(self, text: str) -> Plan:
         """The plan of rules, completed with declared types that they omit. Declares the types that the rules contain or emit.
         Raises LanguageError, UsageError."""

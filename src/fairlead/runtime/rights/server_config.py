@@ -4,10 +4,10 @@ Permissions within one account keep nobody out: a server sends an answer to any 
 reply, its own API included. So every user has an account of its own, in which there is nothing. What the user may ask is
 imported there, as services of the account `FL_LOG`. The server forwards such a request with a reply subject that it makes
 itself, and the answer comes back into the user's account only, where it reaches nothing but what the user may ask anyway. So
-imports say what is possible; the permissions beside them are for the client, which is told at once what it may not do.
+imports say what is possible; the permissions beside them are for the client, which gets an error at once.
 
     FL_LOG          streams and tables; users that manage, gateways; exports each request to the users that may make it
-    FL_USER_name    one user; imports its requests. `$JS.API.INFO` leads nowhere: if the name is taken, the server does not
+    FL_USER_name    one user; imports its requests. `$JS.API.INFO` has no responder: if the name is taken, the server does not
                     offer the user a JetStream of its own, which would answer the same requests
 
 Takes: a policy. Gives: text for the server's configuration. Never: writes a password in clear.
@@ -24,7 +24,7 @@ from fairlead.runtime.rights.subjects import Allowed, allowed, inbox_of, is_insi
 LOG, OWN = "FL_LOG", "FL_USER_"
 NOWHERE, TAKEN = "fl.none", "$JS.API.INFO"
 WHO = "$SYS.REQ.USER.INFO"
-"""By which a user is told its own account and permissions (`fairlead rights check`)."""
+"""By which the server reports a user its own account and permissions (`fairlead rights check`)."""
 HEAD = """\
 # Made by `fairlead rights` of a policy. Include it in the server's configuration, at its top level:
 #   include "rights.conf"

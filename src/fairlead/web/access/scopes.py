@@ -5,11 +5,11 @@ Takes: a caller and what it asks for. Gives: nothing, or an error. Never: stores
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairlead.errors import UsageError
-from fairlead.model.events.types import HEARTBEAT, MAIN, Catalogue
+from fairlead.model.events.types import HEARTBEAT, MAIN, Catalogue, EventType
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.runtime.rights.policy import PolicyUser
@@ -39,12 +39,13 @@ def check_name(caller: PolicyUser, name: str) -> None:
         raise not_granted(caller, f"use the subscriber '{name}'", f"names: [{name}]")
 
 
-def check_plan(caller: PolicyUser, plan: Plan, declared: Iterable[str]) -> None:
-    """`declared`: the types that the rules declare themselves."""
+def check_plan(caller: PolicyUser, plan: Plan, declared: Sequence[str], known: Catalogue) -> None:
+    """`declared`: the types that the rules declare themselves. `known`: those that are declared already."""
     if caller.manage:
         return
     for name in declared:
         check_declare(caller, f"declare '{name}'")
+    check_declarations(caller, known, [plan.catalogue[name] for name in declared])
     for group in groups_of(plan):
         for each in group.types:
             topic = plan.catalogue[each].topic
@@ -59,6 +60,20 @@ def check_plan(caller: PolicyUser, plan: Plan, declared: Iterable[str]) -> None:
 def check_declare(caller: PolicyUser, what: str = "declare types") -> None:
     if not (caller.declare or caller.manage):
         raise not_granted(caller, what, "declare: true")
+
+
+def check_declarations(caller: PolicyUser, known: Catalogue, types: Iterable[EventType], kept: Iterable[str] = ()) -> None:
+    """A new subtype changes what subscribers of its supertype read, and which rights they need for it. How long a topic is kept
+    decides what others lose."""
+    if caller.manage:
+        return
+    for topic in kept:
+        raise not_granted(caller, f"say how much of the topic '{topic}' is kept", "manage: true")
+    for each in types:
+        was = known.get(each.name)
+        if each.supertype in known and (was is None or was.supertype != each.supertype):
+            what = f"declare '{each.name}' as a subtype of '{each.supertype}', which others read"
+            raise not_granted(caller, what, "manage: true")
 
 
 def check_operator(caller: PolicyUser) -> None:

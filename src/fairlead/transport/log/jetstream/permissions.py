@@ -19,7 +19,7 @@ ANSWER_SECONDS = 1.0
 NOWHERE = {"Nats-Expected-Stream": "FL_NONE"}
 INVALID = b"?"
 WHO = "$SYS.REQ.USER.INFO"
-"""By which a user is told its own account and permissions."""
+"""By which the server reports a user its own account and permissions."""
 
 
 async def answered(url: str, access: Credentials, subjects: Sequence[str]) -> tuple[str, list[bool]]:

@@ -1,7 +1,7 @@
 """Reads a stream of a NATS server, in order, from a sequence, without end: by a consumer, or by direct requests.
 
-A consumer (reader.py) is the fast way. A client whose login lets it make no consumers is told so by the server when it tries,
-and asks for blocks by their sequences (direct_reader.py). Both give the same.
+A consumer (reader.py) is the fast way. A client whose login lets it make no consumers gets an error when it tries one, and
+asks for blocks by their sequences (direct_reader.py). Both give the same.
 
 Before a reading begins, the stream must be the one that was read, with all its blocks (stream_health.py): a stream that was
 deleted and created again would be read on from a sequence that means another block there. A server of a cluster may answer from

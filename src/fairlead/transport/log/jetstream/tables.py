@@ -74,8 +74,9 @@ class Tables:
 
     async def _store(self, name: str) -> ObjectStore:
         if name not in self._stores:
+            subject = f"$JS.API.STREAM.INFO.OBJ_{name}"
             try:
-                self._stores[name] = await self._js.object_store(name)
+                self._stores[name] = await self._refusals.heeded(self._js.object_store(name), subject)
             except (BucketNotFoundError, NotFoundError):
                 config = ObjectStoreConfig(name, storage=StorageType.FILE, replicas=self._replicas)
                 self._stores[name] = await self._js.create_object_store(name, config)
