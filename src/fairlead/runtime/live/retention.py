@@ -124,8 +124,8 @@ async def retain(log: Log, topics: Iterable[str], *, apply: bool, read: bool) ->
         for topic, cut in cuts.items():  # 4
             await log.trim(streams[topic], cut)
     if apply and read:
-        for each in streams.values():
-            await end_plan(log, each.name)
+        for stream in streams.values():
+            await end_plan(log, stream.name)
     return tuple(found)
 
 

@@ -186,8 +186,10 @@ class LiveSubscription:
         try:
             await task.run(self._queue.put)
         except Exception as error:
-            lost = isinstance(error, StateError) and error.code == LOST
-            await self._queue.put(passed_over(error) if lost and await self._resumes(task) else error)
+            told = error
+            if isinstance(error, StateError) and error.code == LOST and await self._resumes(task):
+                told = passed_over(error)
+            await self._queue.put(told)
 
     async def _resumes(self, task: GroupTask) -> bool:
         """Whether the subscriber can resume, although blocks were trimmed that it was about to read: an equal one has read

@@ -197,6 +197,8 @@ def live_case(seed: int) -> LiveCase:
     )
     order = rolls.choice(ORDERS) if rolls.random() < ORDERED_SHARE else ""
     trims = not order and rolls.random() < TRIMMED_SHARE
+    if trims:  # copies that arrive after the blocks were trimmed
+        network = replace(network, again=rolls.choice((0.1, 0.5)))
     keys, lags = (1, LAGS_MS) if order else (KEYS, (0,))
     gaps = (0, 40, 400, 2500) if trims else (0, 0, 5, 40, 400)
     evolves = rolls.random() < EVOLVED_SHARE

@@ -164,7 +164,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         """Callbacks until the loop is stopped; `run_forever` of the standard library calls this until then."""
         roll = self._rolls.random
-        while not self._stopping:
+        while not self._stopping:  # type: ignore[attr-defined]
             self._steps += 1
             if self._steps > self._steps_max:
                 self._stuck(f"{self._steps_max:,} steps do not end")
