@@ -29,8 +29,9 @@ from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.strand import Strand
 from fairlead.runtime.live.publisher import outbox
 from fairlead.runtime.live.publisher.outbox import Outbox
-from fairlead.runtime.live.subscriber import group_start, record, subscription
+from fairlead.runtime.live.subscriber import record, subscription
 from fairlead.runtime.live.subscriber.group_task import GroupTask
+from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.snapshots import Snapshots
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
@@ -299,10 +300,10 @@ def silence_forgotten() -> Any:
 def new_is_earliest_for_all() -> Any:
     """ "new" begins a lineage of its own where it is, beside that of the others."""
 
-    async def leading(log: Any, key: str, origin: Any) -> Any:
+    async def joined(self: LeadingLineage, origin: Any) -> Any:
         return origin
 
-    return mock.patch.object(group_start, "_leading", leading)
+    return mock.patch.object(LeadingLineage, "joined", joined)
 
 
 @mutation

@@ -41,8 +41,8 @@ from fairlead.transport.log.names import merged_stream, topic_stream
 from fairlead.transport.log.protocol import Log
 
 PATIENCE_SECONDS = 4.0
-ATTRIBUTES = 3
-"""Of each type, at first."""
+PUBLISHED, ATTRIBUTES = "ABC", 3
+"""The types that are published, and how many attributes each has at first. A declaration may be stored in part."""
 AGAIN_SECONDS = 0.3
 IDLE_SECONDS, IDLE_SECONDS_MAX = 1.0, 8.0
 """A subscriber that receives nothing for so long looks whether it has everything; the longer it does, the less often."""
@@ -192,7 +192,8 @@ class PublishingActor(Actor):
     async def work(self) -> None:
         self.steps.append(LifeBegun())
         async with self.connect() as fl:
-            self._notes = len((await fl.types())["A"].attributes) - ATTRIBUTES
+            types = await fl.types()
+            self._notes = min(len(types[name].attributes) for name in PUBLISHED) - ATTRIBUTES
             counts = {topic: await _stored_count(fl, topic, self.name) for topic in {*map(_topic, self._items)}}
             for number, item in self._items:
                 if number >= counts[TOPICS[item.type]]:
@@ -224,9 +225,7 @@ class PublishingActor(Actor):
             self.at_moment("send")
             try:
                 at = datetime.fromtimestamp(clocks().wall() - item.lag_ms / 1000, UTC)
-                notes = {f"note{at}": token for at in range(item.notes)} | dict.fromkeys(
-                    f"note{at}" for at in range(item.notes, self._notes)
-                )
+                notes = {f"note{at}": token for at in range(item.notes)}
                 await fl.publish(item.type, {"k": item.key, "token": token, "at": at} | notes, wait=item.wait)
             except LogError as error:
                 if not error.accepted:
