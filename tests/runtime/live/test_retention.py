@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +17,13 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.publisher.publisher import Publisher
+from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
+from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.log_place import LogPlace
 from fairlead.transport.log.memory_log import MemoryLog
-from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.protocol import Log, Stored, Stream
 from fairlead.transport.log.trims import TABLE as TRIMS
 from fairlead.transport.log.trims import trim_record
 from tests.runtime.live.reading import APART, EMITTING, RULES, TYPES, ids, more, rows_of
@@ -191,21 +194,82 @@ def test_what_all_durable_subscribers_have_read_is_trimmed(url: str | None, type
 
 
 class Interrupted(MemoryLog):
-    """`meanwhile` happens once, when retention has found what to trim and has said so."""
+    """`meanwhile` happens once, when retention has found what to trim and is about to say so. `later` begins when retention has
+    looked for subscribers a second time, which goes on when it has stored a record."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
+    later: Callable[[], Coroutine[Any, Any, list[int]]] | None = None
+    plans = False
+    gate: asyncio.Event | None = None
+    """Readers that begin now wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorded, self.waits = asyncio.Event(), asyncio.Event()
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
-        at = await super().put(table, key, value, revision)
         if table == TRIMS and self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()
+        self.plans = self.plans or table == TRIMS
+        at = await super().put(table, key, value, revision)
+        if table == SUBSCRIBERS and key == "late":
+            self.recorded.set()
         return at
+
+    async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
+        if (gate := self.gate) is not None:
+            self.waits.set()
+            await gate.wait()
+        async for some in super().read(stream, after, only):
+            yield some
+
+    async def keys(self, table: str) -> list[str]:
+        found = await super().keys(table)
+        if table == SUBSCRIBERS and self.plans and self.later is not None:
+            later, self.later = self.later, None
+            self.task = asyncio.create_task(later())
+            await self.recorded.wait()
+        return found
 
 
 class InterruptedPlace(LogPlace):
+    def __init__(self, log: Interrupted | None = None) -> None:
+        super().__init__(None, None, 1, Credentials())
+        object.__setattr__(self, "log", log or Interrupted())
+
     async def open(self, held: ExitStack) -> tuple[Log, str]:
-        return Interrupted(), "memory:"
+        return self.log, "memory:"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("start", ["earliest", "snapshot"])
+def test_a_reader_that_stood_still_while_its_events_were_trimmed_resumes(start: str) -> None:
+    """It would resume from a state of another subscriber with the same rules, so retention does not count it as behind."""
+
+    async def work() -> None:
+        log = Interrupted()
+        async with (
+            Client(InterruptedPlace(log), "p", 0.0, 5.0, None) as fl,
+            Client(InterruptedPlace(log), "q", 0.0, 5.0, None) as q,
+        ):
+            await fl.declare(TYPES)
+            q._shared.times.every_events = 1
+            gate = log.gate = asyncio.Event()
+            async with fl.subscribe(RULES, name="slow", start=start) as slow:
+                await log.waits.wait()
+                log.gate = None
+                async with q.subscribe(RULES, name="other", start="earliest") as other:
+                    await pairs(fl, 0, 5)
+                    assert len(await more(other)) == 5
+                    await other.ack()
+                (found,) = await q.retain(apply=True, read=True)
+                assert (found.trimmed, found.behind) == (1, ())
+                gate.set()
+                with pytest.raises(LogError, match=r"N024.*\n.*under the same name"):
+                    await more(slow)
+            assert await keys_of(fl, RULES, "slow", start) == list(range(5))
+
+    run(work)
 
 
 @pytest.mark.parametrize("start", ["earliest", "position", "second"])
@@ -214,7 +278,7 @@ def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_a
     where = {"earliest": "earliest", "position": 3 << 12, "second": 2 << 12}[start]
 
     async def work() -> None:
-        async with Client(InterruptedPlace(None, None, 1, Credentials()), "p", 0.0, 5.0, None) as fl:
+        async with Client(InterruptedPlace(), "p", 0.0, 5.0, None) as fl:
             await fl.declare(TYPES)
             await pairs(fl, 0, 5)
             assert await keys_of(fl, RULES, "old", "earliest") == list(range(5))
@@ -232,6 +296,34 @@ def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_a
             await log.trim(stream, needed + 1)  # by somebody else
             with pytest.raises(LogError, match="N020"):
                 await keys_of(fl, RULES, "late", "new")
+
+    run(work)
+
+
+@pytest.mark.parametrize("start", ["earliest", "new", "snapshot", 1 << 12, 7 << 12])
+def test_who_subscribes_while_retention_trims_can_resume(start: str | int) -> None:
+    """Retention has not seen it: it reads the plan, and begins where that is over."""
+
+    async def work() -> None:
+        async with Client(InterruptedPlace(), "p", 0.0, 5.0, None) as fl:
+            await fl.declare(TYPES)
+            fl._shared.times.every_events = 1
+            await pairs(fl, 0, 5)
+            assert await keys_of(fl, RULES, "old", "earliest") == list(range(5))
+            log: Any = fl.log._log  # type: ignore[attr-defined]
+            log.later = lambda: keys_of(fl, RULES, "late", start)
+            (found,) = await fl.retain(apply=True, read=True)
+            assert found.trimmed > 6
+            try:
+                assert await log.task == []
+            except StateError as error:  # nobody can start at a position that is trimmed
+                assert (error.code, type(start)) == ("S144", int)  # noqa: PT017
+                assert "positions" in error.problem  # noqa: PT017
+                return
+            await pairs(fl, 5, 6)
+            for _ in range(2):
+                async with fl.subscribe(RULES, name="late") as sub:
+                    assert [each.members[0]["k"] for each in await more(sub)] == [5]
 
     run(work)
 

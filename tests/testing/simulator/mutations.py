@@ -15,10 +15,9 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from fairlead.errors import StateError
+from fairlead.errors import FairleadError, StateError
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.plan import Plan
-from fairlead.order.continuity import Continuity
 from fairlead.runtime.event_time import EventTimeMatcher, Reviser, Revision
 from fairlead.runtime.live import retention
 from fairlead.runtime.live.core.block_columns import ColumnCache
@@ -30,11 +29,14 @@ from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.strand import Strand
 from fairlead.runtime.live.publisher import outbox
 from fairlead.runtime.live.publisher.outbox import Outbox
-from fairlead.runtime.live.subscriber import group_start, record
+from fairlead.runtime.live.subscriber import record, subscription
 from fairlead.runtime.live.subscriber.group_task import GroupTask
+from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.snapshots import Snapshots
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
+from fairlead.runtime.live.subscriber.trim_check import TrimRisk
+from fairlead.testing.simulator.live import servers
 from fairlead.testing.simulator.live.simulation import LiveSimulation
 from fairlead.transport.log.blocks import block_store
 from fairlead.transport.log.blocks.block_store import Tails
@@ -72,7 +74,7 @@ def confirmed_before_it_is_stored() -> Any:
 def sent_again_without_a_look() -> Any:
     """After an answer that was lost, the block is appended after whatever is last, as a new one."""
 
-    async def stored_once(log: Any, block: Any, after: int, patience: float) -> Stored:
+    async def stored_once(log: Any, block: Any, after: int, patience: float, **more: Any) -> Stored:
         while True:
             try:
                 return Stored(await log.append(block, after), 0, block)
@@ -87,9 +89,9 @@ def sent_again_without_a_look() -> Any:
 def taken_as_stored_when_refused() -> Any:
     """A refused block counts as one that is stored, although another attempt may be in its place."""
 
-    async def stored_once(log: Any, block: Any, after: int, patience: float) -> Stored:
+    async def stored_once(log: Any, block: Any, after: int, patience: float, **more: Any) -> Stored:
         try:
-            return await block_store.stored_once(log, block, after, 0.1)
+            return await block_store.stored_once(log, block, after, 0.1, **more)
         except Exception:
             return Stored(after + 1, 0, block)
 
@@ -125,7 +127,7 @@ def acknowledged_before_it_is_delivered() -> Any:
 
 @mutation
 def acknowledgement_not_written() -> Any:
-    """`ack` returns, and every third record is not stored."""
+    """`ack` returns, and every third acknowledgement is not stored."""
 
     def change(write: Any) -> Any:
         async def mutant(self: SubscriberRecord) -> None:
@@ -135,7 +137,7 @@ def acknowledgement_not_written() -> Any:
 
         return mutant
 
-    return swapped(SubscriberRecord, "write", change)
+    return swapped(SubscriberRecord, "_write_since", change)
 
 
 @mutation
@@ -158,7 +160,7 @@ def snapshot_with_a_wrong_position() -> Any:
         def mutant(*given: Any, **more: Any) -> Lineage:
             made: Lineage = load(*given, **more)
             place = made.places[0]
-            place.reached = place.reached._replace(sequence=place.reached.sequence + 1)
+            place.reached = replace(place.reached, sequence=place.reached.sequence + 1)
             return made
 
         return mutant
@@ -243,37 +245,6 @@ def derived_not_stored_again() -> Any:
 
 
 @mutation
-def repeats_are_read() -> Any:
-    """Continuity lets a repeated block pass."""
-
-    def change(check: Any) -> Any:
-        def mutant(self: Continuity, *given: Any, **more: Any) -> bool:
-            check(self, *given, **more)
-            return True
-
-        return mutant
-
-    return swapped(Continuity, "check", change)
-
-
-@mutation
-def continuity_off_by_one() -> Any:
-    """The block after the expected one passes for it: the last number is kept one too high."""
-
-    def change(check: Any) -> Any:
-        def mutant(self: Continuity, type: str, source: str, number: int, count: int, before: Any = ()) -> bool:
-            known = self._last.get((type, source))
-            if known is not None and number == known[0] + 1 and number % 4 == 3:
-                self._last[type, source] = number, count
-                return False
-            return bool(check(self, type, source, number, count, before))
-
-        return mutant
-
-    return swapped(Continuity, "check", change)
-
-
-@mutation
 def block_dropped_when_readers_share() -> Any:
     """A reader that joins a reading begins one block late."""
 
@@ -329,10 +300,10 @@ def silence_forgotten() -> Any:
 def new_is_earliest_for_all() -> Any:
     """ "new" begins a lineage of its own where it is, beside that of the others."""
 
-    async def leading(log: Any, key: str, origin: Any) -> Any:
+    async def joined(self: LeadingLineage, origin: Any) -> Any:
         return origin
 
-    return mock.patch.object(group_start, "_leading", leading)
+    return mock.patch.object(LeadingLineage, "joined", joined)
 
 
 @mutation
@@ -481,6 +452,26 @@ def trimmed_without_a_note() -> Any:
 
 
 @mutation
+def late_copies_count_again() -> Any:
+    """Readers accept a copy of a block after all blocks of its source were trimmed."""
+
+    async def without_repeats(records: Any, blocks: Any) -> Any:
+        return blocks
+
+    return mock.patch.object(servers, "without_repeats", without_repeats)
+
+
+@mutation
+def joined_without_reading_the_plan() -> Any:
+    """A new subscriber does not ask what is about to be trimmed."""
+
+    async def trim_risk(*given: Any) -> TrimRisk:
+        return TrimRisk.NONE
+
+    return mock.patch.object(subscription, "trim_risk", trim_risk)
+
+
+@mutation
 def trimmed_although_a_subscriber_needs_it() -> Any:
     """The subscriber that is furthest counts."""
 
@@ -523,9 +514,11 @@ def found_after(name: str, runs: int, first: int = 0) -> tuple[int, str] | None:
         for number in range(runs):
             try:
                 outcome = simulation.run(simulation.case(first + number))
-            except Exception as error:
+            except FairleadError as error:
                 return number + 1, repr(error)
             if outcome.problems:
+                if any(each in outcome.problems[0] for each in ("TypeError", "AttributeError")):
+                    raise RuntimeError(f"'{name}' does not fit the code any more: {outcome.problems[0]}")
                 return number + 1, outcome.problems[0]
     return None
 

@@ -7,7 +7,10 @@ The age of an event is the time since it was stored, up to the newest event of a
 log without new events is not trimmed.
 
     1. find the first block to keep, of those that all merged streams in use have copied
-    2. note the heads of the last blocks before it, by source (transport/log/trims.py); before them, which blocks are repeats
+       With `read`: record the plan, and look again. Who subscribes meanwhile is recorded first and then reads the plan
+       (subscriber/trim_check.py): so this finds the subscriber, or that one finds the plan and begins again
+    2. note the heads of the last blocks before it, by source (transport/log/trims.py); before them, which blocks are repeats;
+       after them, that they are trimmed
     3. trim the merged streams up to the first block that its topic keeps; of later ones that a topic is about to lose, note
        whether they are blocks: their readers look that up in the topics. Merged streams that nobody uses are removed
     4. trim the topics. If this is interrupted, the next call does it again from (1)
@@ -21,6 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from fairlead.dataclass import dataclass
@@ -40,7 +44,17 @@ from fairlead.transport.log.blocks.repeats import REPEATED
 from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
 from fairlead.transport.log.names import token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
-from fairlead.transport.log.trims import Heads, TrimmedHead, TrimRecord, add_heads, note_record, note_trimmed, trimmed_heads
+from fairlead.transport.log.trims import (
+    Heads,
+    TrimmedHead,
+    TrimRecord,
+    add_heads,
+    begin_trim,
+    end_plan,
+    note_record,
+    note_trimmed,
+    trimmed_heads,
+)
 
 TABLE = "FL_TOPICS"
 
@@ -99,18 +113,30 @@ async def retain(log: Log, topics: Iterable[str], *, apply: bool, read: bool) ->
         places = await _read_by(log, streams, states, merged)
         again = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
         found = [min(one, other, key=lambda each: each.trimmed) for one, other in zip(found, again, strict=True)]
-    if apply and any(each.trimmed for each in found):
-        cuts = {each.topic: each.first + each.trimmed for each in found if each.trimmed}
-        for topic, cut in cuts.items():
-            await _note_heads(log, streams[topic], states[topic].first, cut)  # 2
+    if apply:
+        found = [each for one in found if (each := await _begun(log, streams[one.topic], one, planned=read))]  # 2
+    cuts = {each.topic: each.first + each.trimmed for each in found if each.trimmed}
+    if apply and cuts:
         await sweep(log)
         for parts in sorted(merged, key=len, reverse=True):  # 3
             if not cuts.keys().isdisjoint(parts):
                 await _trim_merged(log, merged[parts], {*parts} & cuts.keys())
         for topic, cut in cuts.items():  # 4
-            await note_record(log, streams[topic].name, TrimRecord(cut))
             await log.trim(streams[topic], cut)
+    if apply and read:
+        for stream in streams.values():
+            await end_plan(log, stream.name)
     return tuple(found)
+
+
+async def _begun(log: Log, stream: Stream, topic: TopicRetention, *, planned: bool) -> TopicRetention:
+    """Notes what is trimmed; nothing is if another client has ended the plan."""
+    if topic.trimmed:
+        cut = topic.first + topic.trimmed
+        await _note_heads(log, stream, topic.first, cut)
+        if not await begin_trim(log, stream.name, cut, planned=planned):
+            return replace(topic, trimmed=0, why="", behind=())
+    return topic
 
 
 async def _planned(

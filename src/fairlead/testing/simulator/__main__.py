@@ -41,7 +41,10 @@ def main(given: list[str] | None = None) -> int:
     print(_summary(asked.protocol, last))
     if not last.failures:
         return 0
-    _explain(simulation, asked.protocol, min(last.failures, key=lambda each: each.seed))
+    first, *others = sorted(last.failures, key=lambda each: each.seed)
+    _explain(simulation, asked.protocol, first)
+    for each in others:
+        print(f"seed {each.seed}: {each.problems[0]}")
     return 1
 
 

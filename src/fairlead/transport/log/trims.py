@@ -18,7 +18,7 @@ more than one head for each type of a source in a stream.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Protocol
 
@@ -157,18 +157,38 @@ async def first_kept(log: TableReader, stream: str) -> int:
 
 
 async def note_record(log: Log, stream: str, record: TrimRecord) -> None:
-    """Adds to the record of a stream; `first` when the heads of all blocks before it are noted, and they are about to be
-    removed."""
+    """Adds to the record of a stream."""
+    await _changed(log, stream, record.after)
+
+
+async def begin_trim(log: Log, stream: str, first: int, *, planned: bool) -> bool:
+    """Records that the blocks before `first`, whose heads are noted, are about to be removed. With `planned`, only if that is
+    still the plan; returns whether it is."""
+    wanted = TrimRecord(first)
+
+    def newer(known: TrimRecord) -> TrimRecord | None:
+        return None if planned and max(known.planned, known.first) < first else wanted.after(known)
+
+    return await _changed(log, stream, newer)
+
+
+async def end_plan(log: Log, stream: str) -> None:
+    """Nothing more is planned. Another client that planned as much has to plan again."""
+    await _changed(log, stream, lambda known: replace(known, planned=1))
+
+
+async def _changed(log: Log, stream: str, change: Callable[[TrimRecord], TrimRecord | None]) -> bool:
+    """Replaces the record of a stream, unless the change of it is None."""
     while True:
         entry = await log.get(TABLE, stream)
         known = TrimRecord() if entry is None else _record_of(entry, stream)
-        newer = record.after(known)
-        if newer == known:
-            return
+        newer = change(known)
+        if newer is None or newer == known:
+            return newer is not None
         value = json.dumps({name: each for name, each in asdict(newer).items() if each != getattr(NOTHING_TRIMMED, name)})
         try:
             await log.put(TABLE, stream, value.encode(), 0 if entry is None else entry.revision)
-            return
+            return True
         except Conflict:
             continue  # another client trims too
 

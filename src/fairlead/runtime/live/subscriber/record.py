@@ -89,8 +89,20 @@ class SubscriberRecord:
             "origin": places_to_json(origin),
             "silent_until": silent_until and places_to_json(silent_until),
             "subscription": group.digest,
+            "joining": True,
             **acknowledged,
         }
+
+    def drop_joining(self) -> set[str]:
+        """Without the groups that were recorded, and perhaps not yet opened; returns the keys of the others."""
+        self.groups = {key: each for key, each in self.groups.items() if not each.get("joining")}
+        return {*self.groups}
+
+    async def end_joining(self) -> None:
+        """The new groups are opened."""
+        for each in self.groups.values():
+            each.pop("joining", None)
+        await self.write()
 
     async def take_over(self) -> bool:
         """Become the owner of the name as it was read; False if its previous owner has acknowledged something since: then it
@@ -191,6 +203,7 @@ GROUP = {
     "emits?": [str],
     "routes?": {str: int},
     "reports?": bool,
+    "joining?": bool,
 } | COUNTED
 RECORD = {"rules": str, "text": str, "digest": str, "generation?": int, "holder?": str, "groups": {str: dict}}
 """The shapes of a record and its groups; those of earlier releases have no names (S139)."""

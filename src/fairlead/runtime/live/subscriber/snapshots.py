@@ -173,7 +173,7 @@ class SnapshotWriter:
 
     def __init__(self, lineage: Lineage, snapshots: Snapshots, times: SnapshotTimes) -> None:
         self._lineage, self._snapshots, self._newest, self._every = lineage, snapshots, times.newest, times.every_events
-        self._key = snapshots.key
+        self._key, self.resumed = snapshots.key, snapshots.begin
         events, at = self._newest.get(self._key, (0, asyncio.get_running_loop().time()))
         self._newest[self._key] = max(lineage.events, events), at
         self._storing: asyncio.Task[None] | None = None

@@ -24,7 +24,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from fairlead.deliver.receipt import Receipt
-from fairlead.errors import LogError, UsageError
+from fairlead.errors import LogError, StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.partition import alone
@@ -32,7 +32,7 @@ from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.declarations import compiled
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
-from fairlead.runtime.live.core.stream_groups import groups_of, together
+from fairlead.runtime.live.core.stream_groups import groups_of, places_from_json, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
 from fairlead.runtime.live.registry import Registry, off_loop
 from fairlead.runtime.live.route_table import routes_for
@@ -40,7 +40,9 @@ from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWor
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
 from fairlead.runtime.live.subscriber.record import SubscriberRecord, require_no_loop
 from fairlead.runtime.live.subscriber.request import SubscriptionRequest
+from fairlead.runtime.live.subscriber.trim_check import LOST, TrimRisk, about_to_be_trimmed, has_lost, passed_over, trim_risk
 from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.tasks import ended
 
@@ -67,6 +69,7 @@ class LiveSubscription:
         self._tasks: list[GroupTask] = []
         self._running: list[asyncio.Task[None]] = []
         self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(AHEAD)
+        self._begun_at: list[tuple[int, ...]] = []
         self._begun: Batch | None = None
         self._taken = self._told = 0
         """Relations and reports of it that were handed over."""
@@ -78,14 +81,12 @@ class LiveSubscription:
         return self._record.name if self._record else None
 
     async def __aenter__(self) -> Self:
-        known = await self._planned()  # 1
-        await self._open_groups(known)  # 2, 3
-        for numbers in together([each.group for each in self._groups.values()]):
-            opened = list(self._groups.values())
-            self._tasks.append(await self._task([opened[at] for at in numbers]))  # 4
+        trying = Patience(self._log.patience)
+        while not await self._opened():
+            if trying.is_over:
+                raise about_to_be_trimmed(_names([*self._groups.values()]))
+            await trying.pause()
         if self._record is not None:
-            self._record.groups = {key: self._record.groups[key] for key in self._groups}  # without dropped groups
-            await self._record.write()
             await self.write_receipts()
         self._lease = Lease(self._log, {topics for each in self._groups.values() for topics in each.group.sources})
         await self._lease.take()
@@ -102,6 +103,36 @@ class LiveSubscription:
             if self._record is not None:
                 await self.write_receipts()
             await self._lease.give_back()
+
+    async def _opened(self) -> bool:
+        """False if what a new group needs is trimmed in the meantime: then it has to begin again, later in the log. If it
+        begins at the same place again, as it was asked to, its reader reports the loss."""
+        known = await self._planned()  # 1
+        saved = self._record.drop_joining() if self._record is not None else set()
+        self._groups, self._tasks = {}, []
+        await self._open_groups(known)  # 2, 3
+        for numbers in together([each.group for each in self._groups.values()]):
+            opened = list(self._groups.values())
+            self._tasks.append(await self._task([opened[at] for at in numbers]))  # 4
+        if self._record is None:
+            return True
+        self._record.groups = {key: self._record.groups[key] for key in self._groups}  # without dropped groups
+        await self._record.write()
+        new = [each for key, each in self._groups.items() if key not in saved]
+        risk = max([await self._risk(each) for each in new], default=TrimRisk.NONE)
+        before, self._begun_at = self._begun_at, [each.follower.lineage.after for each in new]
+        if risk is TrimRisk.NONE or (risk is TrimRisk.TRIMMED and before == self._begun_at):
+            if new:
+                await self._record.end_joining()
+            return True
+        self._record.drop_joining()
+        await self._record.write()
+        return False
+
+    async def _risk(self, opened: OpenedGroup) -> TrimRisk:
+        followers = [opened.follower, *([] if opened.beside is None else [opened.beside.follower])]
+        places = [pair for each in followers for pair in zip(opened.streams, each.lineage.places, strict=True)]
+        return max([await trim_risk(self._log, stream, place) for stream, place in places])
 
     async def _planned(self) -> bool:
         """Read the rules, and take the name over; returns whether it is known."""
@@ -165,7 +196,30 @@ class LiveSubscription:
         try:
             await task.run(self._queue.put)
         except Exception as error:
-            await self._queue.put(error)
+            told = error
+            if isinstance(error, StateError) and error.code == LOST and await self._resumes(task):
+                told = passed_over(error)
+            await self._queue.put(told)
+
+    async def _resumes(self, task: GroupTask) -> bool:
+        """Whether the subscriber can resume, although blocks were trimmed that it was about to read: an equal one has read
+        them, and has saved its state."""
+        if self._record is None:
+            return False
+        try:
+            for each in task.groups:
+                saved = self._record.groups[each.key]
+                silent = saved["silent_until"] if saved["count"] is None else None
+                border = None if silent is None else places_from_json(silent)
+                lineages = [await each.snapshots.resumed(saved["count"], border)]
+                if each.beside is not None:
+                    lineages.append(await each.beside.snapshots.resumed(None, None))
+                for stream, place in (pair for one in lineages for pair in zip(each.streams, one.places, strict=True)):
+                    if await has_lost(self._log, stream, place):
+                        return False
+        except LogError:
+            return False
+        return True
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterate over relations as they arrive, in batches where many arrive together."""

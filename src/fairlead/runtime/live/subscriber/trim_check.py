@@ -11,6 +11,8 @@ Takes: a log, progress in its streams. Gives: a return if nothing is lost, an er
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from enum import IntEnum
 
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.core.strand import StreamPlace
@@ -19,7 +21,7 @@ from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.protocol import Log, Stream, StreamState, Trimmed
 from fairlead.transport.log.stream_health import removed_blocks
-from fairlead.transport.log.trims import first_kept, trimmed_heads, trimmed_sources
+from fairlead.transport.log.trims import first_kept, trim_record, trimmed_heads, trimmed_sources
 
 
 async def first_of(log: Log, stream: Stream) -> int:
@@ -81,6 +83,34 @@ async def has_lost(log: Log, stream: Stream, topics: Sequence[str], place: Strea
     return await first_kept(log, stream.name) < first or bool(await lost_types(log, stream, place, {}))
 
 
+LOST = "S144"
+
+
+class TrimRisk(IntEnum):
+    NONE = 0
+    PLANNED = 1
+    """What is needed may be trimmed soon: retention plans it, and may not have seen that the reader is recorded."""
+    TRIMMED = 2
+
+
+async def trim_risk(log: Log, stream: Stream, place: StreamPlace) -> TrimRisk:
+    """What becomes of the blocks that a reader at this place needs."""
+    record, at = await trim_record(log, stream.name), place.reached.sequence
+    if max(record.first, record.planned) <= at + 1:
+        return TrimRisk.NONE
+    with suppress(Trimmed):
+        async for some in log.heads(stream, max(at, record.first - 1), min(record.planned - 1, await log.last(stream))):
+            if any(each.block.type in (MIXED, *place.types) for each in some):
+                return TrimRisk.PLANNED
+    lost = record.first > at + 1 and await lost_types(log, stream, place, {})
+    return TrimRisk.TRIMMED if lost else TrimRisk.NONE
+
+
+def about_to_be_trimmed(names: Iterable[str]) -> StateError:
+    problem = f"events that {', '.join(names)} needs are about to be trimmed, and trimming does not end"
+    return StateError(LOST, problem, "run `fairlead retain --apply --read` again, then subscribe")
+
+
 async def require_kept(log: Log, trimmed: Trimmed, places: Iterable[StreamPlace], routes: Mapping[str, int]) -> None:
     """Raises StateError if one of these places lacks trimmed blocks, LogError if the blocks were removed otherwise."""
     if await first_kept(log, trimmed.stream.name) < trimmed.first:
@@ -93,7 +123,12 @@ async def require_kept(log: Log, trimmed: Trimmed, places: Iterable[StreamPlace]
                 f"positions {max(first, place.origin)} to {last} of {trimmed.stream.name}"
             )
             fix = "forget the subscriber, then subscribe with start='snapshot', 'new' or 'earliest' to continue without them"
-            raise StateError("S144", problem, fix)
+            raise StateError(LOST, problem, fix)
+
+
+def passed_over(lost: StateError) -> LogError:
+    """For a durable subscriber that lacks nothing when it resumes."""
+    return LogError("N024", f"{lost.problem}; a saved state has them", "subscribe again under the same name: it resumes")
 
 
 async def behind(log: Log, trimmed: Trimmed) -> LogError:

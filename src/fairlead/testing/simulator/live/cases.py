@@ -21,14 +21,23 @@ TYPES = (
 )
 TOPICS = {"A": "left", "B": "left", "C": "right", "Both": "main"}
 KEYS = 2
+NOTES_MAX = 2
+
+
+def types_with(notes: int) -> str:
+    """The declarations, with so many attributes that are added while events flow."""
+    return TYPES.replace("at TIMESTAMP)", f"at TIMESTAMP{''.join(f', note{at} STRING' for at in range(notes))})")
+
+
 PAIR = "SUBSCRIPTION Pair MATCH A a AND B b PER k EMIT Both (k = a.k, one = a.token, other = b.token)"
 AFTER = "SUBSCRIPTION After MATCH A a THEN B b PER k"
 WIDE = "SUBSCRIPTION Wide MATCH A a AND C c PER k"
 CHAIN = "SUBSCRIPTION Chain MATCH Both p AND Both q WHERE p.k < q.k"
 MISSING = "SUBSCRIPTION Missing MATCH A a WITHOUT B b WITHIN 2 SECONDS OF a PER k"
+EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR (B d THEN B e) WHERE a.k = b.k AND d.k = e.k"
 ROUTED = "SUBSCRIPTION Routed MATCH A a AND B b WHERE a.k = 1 AND b.k = 1"
 STREAMS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("Pair", "After", "Missing", "Routed"), ("left",)),
+    **dict.fromkeys(("Pair", "After", "Missing", "Either", "Routed"), ("left",)),
     "Wide": ("left", "right"),
     "Chain": ("main",),
 }
@@ -42,6 +51,8 @@ MENU: tuple[tuple[str, ...], ...] = (
     (ROUTED,),
     (PAIR, WIDE),
     (AFTER, ROUTED, WIDE),
+    (EITHER,),
+    (EITHER, PAIR),
 )
 ORDERS = (
     "ORDER BY at DELAY 200 MILLISECONDS",
@@ -52,6 +63,8 @@ ORDERED_SHARE = 0.3
 ORDERED_MENU: tuple[tuple[str, ...], ...] = (AFTER,), (PAIR,), (WIDE,), (PAIR, AFTER), (AFTER, WIDE)
 LAGS_MS = 0, 0, 0, 150, 400, 1000, 1800, 4000
 """How far the time of an event is behind the clock, if subscribers have an order by time."""
+EVOLVED_SHARE = 0.2
+SWEPT_SHARE = 0.2
 TRIMMED_SHARE = 0.3
 TRIMMED_MENU: tuple[tuple[str, ...], ...] = (PAIR,), (AFTER,), (PAIR, AFTER), (AFTER, MISSING), (ROUTED,)
 TRIMMED_STARTS = "earliest", "new", "snapshot"
@@ -62,13 +75,14 @@ FAULTS = "crash", "crash", "pause", "cut", "stale", "skew"
 @dataclass(frozen=True)
 class Item:
     """An event to publish, then `gap_ms` of doing nothing. `wait`: until it is stored. `lag_ms`: how far its time is behind the
-    clock."""
+    clock. `notes`: how many added attributes its publisher declares before, unless it has, and has values for."""
 
     type: str
     key: int
     gap_ms: int = 0
     wait: bool = False
     lag_ms: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,6 +135,14 @@ class RetentionPlan:
 
 
 @dataclass(frozen=True)
+class SweepPlan:
+    """A client that removes what no subscriber uses: so long after the beginning, then after each time before."""
+
+    waits_ms: tuple[int, ...]
+    faults: tuple[ActorFault, ...] = ()
+
+
+@dataclass(frozen=True)
 class Election:
     """The servers have no leader for a while."""
 
@@ -140,6 +162,7 @@ class LiveCase:
     snapshots: int = 5
     heartbeat_ms: int = 700
     retention: RetentionPlan | None = None
+    sweeps: SweepPlan | None = None
 
     @property
     def size(self) -> int:
@@ -150,11 +173,12 @@ class LiveCase:
         return (
             5 * (len(self.publishers) + len(self.subscribers))
             + 2 * len(items)
-            + sum((item.gap_ms > 0) + (item.lag_ms > 0) for item in items)
+            + sum((item.gap_ms > 0) + (item.lag_ms > 0) + item.notes for item in items)
             + 4 * sum(len(each.faults) for each in self.publishers)
             + 4 * sum(len(each.faults) for each in self.subscribers)
             + 4 * len(self.elections)
             + (0 if self.retention is None else 4 + 2 * len(self.retention.waits_ms) + 4 * len(self.retention.faults))
+            + (0 if self.sweeps is None else 4 + 2 * len(self.sweeps.waits_ms) + 4 * len(self.sweeps.faults))
             + 3 * len(rules)
             + sum(each.start != "earliest" for each in self.subscribers)
             + sum((each.order != "") + (each.joins_ms > 0) + (each.slow_ms > 0) + each.beside for each in self.subscribers)
@@ -173,22 +197,32 @@ def live_case(seed: int) -> LiveCase:
     )
     order = rolls.choice(ORDERS) if rolls.random() < ORDERED_SHARE else ""
     trims = not order and rolls.random() < TRIMMED_SHARE
+    if trims:  # copies that arrive after the blocks were trimmed
+        network = replace(network, again=rolls.choice((0.1, 0.5)))
     keys, lags = (1, LAGS_MS) if order else (KEYS, (0,))
     gaps = (0, 40, 400, 2500) if trims else (0, 0, 5, 40, 400)
-    publishers = tuple(_publisher(rolls, f"p{number}", keys, lags, gaps) for number in range(rolls.choice((1, 2, 2, 3))))
+    evolves = rolls.random() < EVOLVED_SHARE
+    publishers = tuple(
+        _publisher(rolls, f"p{number}", keys, lags, gaps, evolves) for number in range(rolls.choice((1, 2, 2, 3)))
+    )
+    subscribers = tuple(_subscribers(rolls, order, trims))
+    swept = rolls.random() < SWEPT_SHARE and not any(each.added for each in subscribers)
     return LiveCase(
         seed,
         publishers,
-        tuple(_subscribers(rolls, order, trims)),
+        subscribers,
         network,
         tuple(Election(rolls.randrange(3000), rolls.randrange(100, 4000)) for _ in range(rolls.choice((0, 0, 1)))),
-        snapshots=1 if trims else rolls.choice((1, 4, 12)),
-        heartbeat_ms=rolls.choice((300, 1500)),
+        snapshots=rolls.choice((1, 3) if trims else (1, 4, 12)),
+        heartbeat_ms=rolls.choice((600, 1500)),
         retention=_retention(rolls) if trims else None,
+        sweeps=_sweeps(rolls) if swept else None,
     )
 
 
-def _publisher(rolls: random.Random, name: str, keys: int, lags: Sequence[int], gaps: Sequence[int]) -> PublisherPlan:
+def _publisher(
+    rolls: random.Random, name: str, keys: int, lags: Sequence[int], gaps: Sequence[int], evolves: bool
+) -> PublisherPlan:
     types = rolls.choice(("AB", "ABC", "AC", "BC", "AABB"))
     waits = rolls.choice((0.0, 0.3, 1.0))
     items = tuple(
@@ -201,7 +235,15 @@ def _publisher(rolls: random.Random, name: str, keys: int, lags: Sequence[int], 
         )
         for _ in range(rolls.randrange(2, 10))
     )
+    if evolves:
+        borders = [rolls.randrange(len(items) + 1) for _ in range(NOTES_MAX)]
+        items = tuple(replace(item, notes=sum(at >= border for border in borders)) for at, item in enumerate(items))
     return PublisherPlan(name, items, _faults(rolls, ("begin", "send", "write")))
+
+
+def _sweeps(rolls: random.Random) -> SweepPlan:
+    waits = tuple(rolls.choice((50, 300, 2000)) for _ in range(rolls.randrange(1, 4)))
+    return SweepPlan(waits, _faults(rolls, ("begin", "write")))
 
 
 def _retention(rolls: random.Random) -> RetentionPlan:
@@ -260,6 +302,12 @@ def smaller_cases(case: LiveCase) -> Iterator[LiveCase]:
             yield replace(case, retention=replace(case.retention, faults=faults))
         for waits in _without_one(case.retention.waits_ms):
             yield replace(case, retention=replace(case.retention, waits_ms=waits))
+    if case.sweeps is not None:
+        yield replace(case, sweeps=None)
+        for faults in _without_one(case.sweeps.faults):
+            yield replace(case, sweeps=replace(case.sweeps, faults=faults))
+        for waits in _without_one(case.sweeps.waits_ms):
+            yield replace(case, sweeps=replace(case.sweeps, waits_ms=waits))
     plan = case.network
     for simpler in (replace(plan, loss=0.0), replace(plan, stray=0.0), replace(plan, again=0.0)):
         yield replace(case, network=simpler)
@@ -281,7 +329,7 @@ def _smaller_publishers(plan: PublisherPlan) -> Iterator[PublisherPlan]:
     for faults in _without_one(plan.faults):
         yield replace(plan, faults=faults)
     for at, item in enumerate(plan.items):
-        for simpler in (replace(item, gap_ms=0), replace(item, lag_ms=0)):
+        for simpler in (replace(item, gap_ms=0), replace(item, lag_ms=0), replace(item, notes=0)):
             if simpler != item:
                 yield replace(plan, items=(*plan.items[:at], simpler, *plan.items[at + 1 :]))
 

@@ -39,7 +39,8 @@ class SimulatedNode(Clocks):
         self.trap: tuple[int, Callable[[], None]] | None = None
         """After so many of its callbacks, what happens to it."""
         self.ready: deque[SimulatedCall] = deque()
-        self.number = len(loop.nodes)
+        self.number = loop.nodes_made
+        loop.nodes_made += 1
         loop.nodes.append(self)
 
     def wall(self) -> float:
@@ -66,6 +67,7 @@ class SimulatedNode(Clocks):
         """As kill -9: nothing of it runs any more."""
         self.crashed = True
         self.ready.clear()
+        self._loop.nodes.remove(self)
 
     def __str__(self) -> str:
         return self.name
@@ -77,14 +79,20 @@ NODE: ContextVar[SimulatedNode] = ContextVar("NODE")
 class SimulatedCall(asyncio.TimerHandle):
     """A callback to run, and the node it belongs to."""
 
-    __slots__ = ("node", "work")
+    __slots__ = ("node",)
 
     def __init__(
         self, when: float, callback: Callable[..., object], args: tuple[Any, ...], loop: SimulatedLoop, context: Context
     ) -> None:
-        super().__init__(when, callback, args, loop, context)
+        """The attributes of its bases, without their checks: a run makes thousands of them."""
+        self._when, self._callback, self._args, self._loop, self._context = when, callback, args, loop, context
+        self._cancelled = self._scheduled = False
+        self._repr = self._source_traceback = None
         self.node = context.get(NODE, loop.world)
-        self.work = lambda: context.run(callback, *args)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None  # type: ignore[assignment]
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -94,6 +102,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._now, self._count, self._steps, self._steps_max = 0.0, 0, 0, steps_max
         self.nodes: list[SimulatedNode] = []
+        """Those that run."""
+        self.nodes_made = 0
         self.world = SimulatedNode("world", self)
         self._rolls = random.Random(seed)
         self._timers: list[tuple[float, int, SimulatedCall]] = []
@@ -155,31 +165,38 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return future
 
     def _run_once(self) -> None:
-        """One callback; `run_forever` of the standard library calls this until the loop is stopped."""
-        self._steps += 1
-        if self._steps > self._steps_max:
-            self._stuck(f"{self._steps_max:,} steps do not end")
-            return
-        while True:
-            able = [each for each in self.nodes if each.ready and not each.paused]
-            if able:
-                break
-            if not self._timers:
-                self._stuck("nothing is left to do")
+        """Callbacks until the loop is stopped; `run_forever` of the standard library calls this until then."""
+        roll = self._rolls.random
+        while not self._stopping:  # type: ignore[attr-defined]
+            self._steps += 1
+            if self._steps > self._steps_max:
+                self._stuck(f"{self._steps_max:,} steps do not end")
                 return
-            self._now = max(self._now, self._timers[0][0])
-            while self._timers and self._timers[0][0] <= self._now:
-                call = heappop(self._timers)[2]
-                if not call.cancelled() and not call.node.crashed:
-                    call.node.ready.append(call)
-        node = able[0] if len(able) == 1 else able[int(self._rolls.random() * len(able))]
-        call = node.ready.popleft()
-        if not call.cancelled():
-            call.work()  # type: ignore[no-untyped-call]
+            able = [each for each in self.nodes if each.ready and not each.paused]
+            while not able:
+                if not self._timers:
+                    self._stuck("nothing is left to do")
+                    return
+                self._wake()
+                able = [each for each in self.nodes if each.ready and not each.paused]
+            node = able[0] if len(able) == 1 else able[int(roll() * len(able))]
+            call = node.ready.popleft()
+            if call._cancelled:
+                continue
+            call._context.run(call._callback, *call._args)
             node.steps += 1
             if node.trap is not None and node.steps >= node.trap[0]:
                 (_, happens), node.trap = node.trap, None
                 happens()
+
+    def _wake(self) -> None:
+        """The clock jumps to the next timers, whose callbacks are ready then."""
+        timers = self._timers
+        self._now = now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= now:
+            call = heappop(timers)[2]
+            if not call._cancelled and not call.node.crashed:
+                call.node.ready.append(call)
 
     def _stuck(self, why: str) -> None:
         self.trouble.append(why)

@@ -33,6 +33,7 @@ from fairlead.testing.simulator.live.actors import (
     RetainingActor,
     SimulatedPlace,
     SubscribingActor,
+    SweepingActor,
     stream_of,
 )
 from fairlead.testing.simulator.live.cases import MISSING, STREAMS, TOPICS, TYPES, LiveCase, live_case, smaller_cases
@@ -74,7 +75,7 @@ class LiveRun:
         self.history: History | None = None
         self._publishers: list[PublishingActor] = []
         self._subscribers: list[SubscribingActor] = []
-        self._keepers: list[RetainingActor] = []
+        self._keepers: list[RetainingActor | SweepingActor] = []
         self._problems: list[str] = []
         self._over = False
 
@@ -97,6 +98,7 @@ class LiveRun:
             SubscribingActor(each, network, case.seed, lambda: self._over, case.snapshots, trims) for each in case.subscribers
         ]
         self._keepers = [] if case.retention is None else [RetainingActor(case.retention, network, case.seed)]
+        self._keepers += [] if case.sweeps is None else [SweepingActor(case.sweeps, network, case.seed, self._all_known)]
         for election in case.elections:
             network.later(election.at_ms / 1000, self._elect, election.ms / 1000)
         for each in (*self._publishers, *self._keepers):
@@ -128,6 +130,9 @@ class LiveRun:
     @property
     def _actors(self) -> list[Actor]:
         return [*self._publishers, *self._keepers, *self._subscribers]
+
+    def _all_known(self) -> bool:
+        return all({*one.joined} >= {each.split()[1] for each in one.plan.all_rules} for one in self._subscribers)
 
     async def _declare(self) -> None:
         async with Client(SimulatedPlace(_reliable(self._servers)), "setup", 0.0, 1.0, None) as fl:
