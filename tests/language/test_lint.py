@@ -86,7 +86,7 @@ def test_events_before_a_member_that_are_kept_for_ever():
 def test_a_window_that_was_meant_for_what_is_before_a_member():
     assert warned("Order o WITHOUT Trade t BEFORE o WHERE t.size > 5 WITHIN 1 HOUR PER id") == ["W019"]
     assert warned("Order o WITHOUT Trade t BEFORE o PER id WITHIN 1 HOUR") == ["W019"]
-    assert warned("Order o AND Order p WITHOUT Trade t BEFORE o WHERE t.size > 5 PER id WITHIN 1 HOUR") == []
+    assert "W019" not in warned("Order o AND Order p WITHOUT Trade t BEFORE o WHERE t.size > 5 PER id WITHIN 1 HOUR")
 
 
 def test_conditions_that_do_not_depend_on_events():
