@@ -19,6 +19,7 @@ from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.planning.access import Access, Accesses, Way, can_be_loose
 from fairlead.matching.compiled.planning.arrival import (
     Arrival,
+    BarredBy,
     Branching,
     ByHash,
     ByNeighbour,
@@ -102,6 +103,7 @@ class Costs:
         steps: tuple[Step, ...] = ()
         early = [each for each in shape.noted if each.policy.early and shape.queue_of(each.policy.anchor) in members]
         costs += [C if each.compares_all else ONE for each in early]
+        notes += [BarredBy(each.word, each.alias, each.compares_all) for each in early]
         if members:
             newest = members[0] if len(members) == 1 else None
             if newest is None or self.accesses.is_possible(newest):
