@@ -72,7 +72,7 @@ CODES: dict[str, tuple[str, str]] = {
     "L054": ("`WITHIN` is used with a type that has no event time.", "Declare the type with `TIME`, or leave out `WITHIN`."),
     "L055": ("The `WHERE` after a `WITHOUT` does not use the absent event.", "Put the `WHERE` of the pattern before `WITHOUT`."),
     "L056": ("A `WITHOUT` names a member without its index, the same member twice, or members of different branches.", "Name two members of one branch, such as `q[1]` and `q[2]`."),
-    "L057": ("`WITHOUT … WITHIN` is used with a type that has no event time.", "Declare the type with `TIME`, or use `WITHOUT … BETWEEN`."),
+    "L057": ("`WITHOUT … WITHIN`, or `WITHOUT … BEFORE … WITHIN`, is used with a type that has no event time.", "Declare the type with `TIME`, or use `WITHOUT … BETWEEN` or `BEFORE` without `WITHIN`."),
     "L058": ("`time(x)` is used with a type that has no event time.", "Declare the type with `TIME`."),
     "L059": ("`IN` has no options.", "Write `IN (…, …)` with at least one option."),
     "L060": ("`EMIT` sets an attribute to NULL only, so its type is unknown.", "Declare the emitted `TYPE`, or leave the attribute out."),
@@ -348,6 +348,8 @@ CODES: dict[str, tuple[str, str]] = {
     "W015": ("Instances that rise or fall one after another have neither `CONTIGUOUS` nor `PER`: others may stand between them.", "Add `CONTIGUOUS` or `PER`."),
     "W016": ("`CONTIGUOUS` with a condition on every instance: an event that fits none of them is not queued, so it may stand between them.", "Add `WITHOUT T x BETWEEN q[1] AND q[3] WHERE NOT …` if none may."),
     "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or use `ORDER BY TIME`."),
+    "W018": ("Every event that a `WITHOUT … BEFORE` can count is kept: its `WHERE` reads members, or the event can be a member.", "Say with `PER` what must be equal, or add `WITHIN` to `BEFORE` and to the pattern."),
+    "W019": ("A `WITHIN` is the window of a pattern of one event, and its `WITHOUT … BEFORE` has none.", "Write it directly after `BEFORE a`."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip

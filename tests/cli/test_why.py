@@ -154,6 +154,25 @@ def test_a_partner_of_another_key_that_never_was_or_that_stays_is_not_named(tmp_
     )
 
 
+@pytest.mark.parametrize("pattern", ["A a", "A a AND B b", "A a THEN B b"])
+def test_an_event_with_another_before_it_that_must_not_be_there(tmp_path: Path, pattern: str) -> None:
+    types = GONE.partition("SUBSCRIPTION")[0]
+    rules = f"{types}TYPE N (v INT, at TIMESTAMP) TIME at SUBSCRIPTION S MATCH {pattern} WITHOUT N n BEFORE a WITHIN 5 SECONDS"
+    events = [one("N", 1, 0), one("A", 2, 5), one("B", 3, 6), one("A", 4, 6)]
+    verdict, reason = finding(tmp_path, rules, events, 1)
+    assert verdict == "forbidden"
+    assert reason.startswith("WITHOUT N n BEFORE a WITHIN 5 SECONDS: the event at 0 stands before it")
+    assert finding(tmp_path, rules, events, 3)[0] == ("waiting" if "THEN" in pattern else "matched")
+    assert finding(tmp_path, rules, events, 0)[0] == "noted"
+
+
+def test_the_closest_miss_names_what_stands_before_a_member(tmp_path: Path) -> None:
+    types = GONE.partition("SUBSCRIPTION")[0]
+    rules = f"{types}TYPE N (v INT, at TIMESTAMP) TIME at SUBSCRIPTION S MATCH A a AND B b WITHOUT N n BEFORE a WHERE n.v = b.v"
+    verdict, reason = finding(tmp_path, rules, [one("N", 1, 0), one("A", 2, 5), one("B", 1, 6)], 1)
+    assert (verdict, "WITHOUT N n BEFORE a: the event at 0 stands before it" in reason) == ("waiting", True)
+
+
 def test_an_event_that_another_relation_disposed_of(tmp_path: Path) -> None:
     events = [one("A", 1, 0), one("A", 2, 1), one("B", 2, 2)]
     found = findings(tmp_path, PAIRS, events, 0, "--subscription", "Pair")

@@ -97,6 +97,9 @@ def rules(rng: Random) -> Rules:
 class _Writer:
     def __init__(self, rng: Random) -> None:
         self.rng = rng
+        self.later = Random(str(rng.getstate()))
+        """For what the language got later: seeds of the corpus draw the rest as they did."""
+        self.before = self.later.choice((0.0, 0.0, 0.3, 0.9))
         self.often = {name: rng.choice((0.0, 0.0, 0.15, 0.5, 0.9)) for name in FEATURES}
         self.key = rng.choice(KEYS)
         names = rng.sample("ABCDEFGH", 7)
@@ -257,7 +260,12 @@ class _Writer:
             where = [self.unary(alias)] if self.rng.random() < 0.3 else []
             where += [self.pair(alias, self.rng.choice(pattern.members))] if self.rng.random() < 0.4 else []
             shown = " WHERE " + " AND ".join(where) if where else ""
-            if len(pattern.members) > 1 and self.has("between") and self.rng.random() < 0.6:
+            if self.later.random() < self.before:
+                within = (
+                    "" if self.untimed or self.later.random() < 0.4 else f" WITHIN {self.later.choice((0.5, 1, 2, 4))} SECONDS"
+                )
+                yield f"WITHOUT {negated} {alias} BEFORE {self.later.choice(pattern.members)}{within}{shown}"
+            elif len(pattern.members) > 1 and self.has("between") and self.rng.random() < 0.6:
                 left, right = self.rng.sample(pattern.members, 2)
                 yield f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{shown}"
             elif not self.untimed and self.has("absences") and self.rng.random() < 0.6:

@@ -154,9 +154,14 @@ CLAUSES = (
     "WITHOUT N n WITHIN 2 SECONDS OF a[1]\nPER k\nWITHIN 4 SECONDS",
     "WITHOUT N n BETWEEN a[1] AND b",
     "WITHOUT N n BETWEEN a[1] AND b WHERE n.x = b.x\nPER k",
+    "WITHOUT N n BEFORE a[1] WITHIN 2 SECONDS",
+    "WITHOUT N n BEFORE a[1] WITHIN 2 SECONDS WHERE n.x = a[1].x\nPER k",
+    "WITHOUT N n BEFORE a[1] WHERE n.x = b.x",
+    "WITHOUT B n BEFORE a[1] WITHIN 2 SECONDS",
+    "WITHOUT A n BEFORE a[1] WITHIN 2 SECONDS WHERE n.x = a[1].x",
 )
 STREAMS = 4
-"""For each base, clause and cell: 8 × 6 × 16 × 4 streams, less the combinations that do not compile, about 2,800 cases."""
+"""For each base, clause and cell: 8 × 11 × 16 × 4 streams, less the combinations that do not compile, about 5,000 cases."""
 
 
 @lru_cache(maxsize=256)
@@ -177,7 +182,12 @@ def stream(chance: Random, size: int) -> list[dict[str, int | str]]:
     return found
 
 
-FITTING = [(base, clause) for base in BASES for clause in CLAUSES if "AND b" not in clause or "B b" in base[0]]
+FITTING = [
+    (base, clause)
+    for base in BASES
+    for clause in CLAUSES
+    if "B b" in base[0] or not any(each in clause for each in ("AND b", "b.x"))
+]
 """A clause that names the member b goes with the patterns that have it."""
 
 

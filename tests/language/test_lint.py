@@ -71,6 +71,24 @@ def test_a_condition_of_an_absence_that_does_not_name_the_absent_event():
     assert warned("Order o WITHOUT Trade t WITHIN 1 HOUR OF o WHERE t.id = o.id AND o.size > 5") == ["W007"]
 
 
+def test_events_before_a_member_that_are_kept_for_ever():
+    once = "Order o WITHOUT Trade t BEFORE o"
+    assert warned(f"{once} PER id") == []
+    assert warned(f"{once} WITHIN 1 HOUR PER id") == []
+    assert warned(f"{once} WHERE t.size > 5 PER id") == []
+    assert warned("Order o WITHOUT Order p BEFORE o WITHIN 1 HOUR PER id") == []
+    assert warned(f"{once} WHERE t.id = o.id") == ["W018"]
+    assert warned(f"{once} WITHIN 1 HOUR WHERE t.id = o.id") == ["W018"]
+    assert warned("Order o AND Trade t WITHOUT Trade u BEFORE o PER id") == ["W018"]
+    assert warned("Order o AND Trade t WITHIN 1 HOUR WITHOUT Trade u BEFORE o WITHIN 1 HOUR PER id") == []
+
+
+def test_a_window_that_was_meant_for_what_is_before_a_member():
+    assert warned("Order o WITHOUT Trade t BEFORE o WHERE t.size > 5 WITHIN 1 HOUR PER id") == ["W019"]
+    assert warned("Order o WITHOUT Trade t BEFORE o PER id WITHIN 1 HOUR") == ["W019"]
+    assert "W019" not in warned("Order o AND Order p WITHOUT Trade t BEFORE o WHERE t.size > 5 PER id WITHIN 1 HOUR")
+
+
 def test_conditions_that_do_not_depend_on_events():
     assert warned("Order o WHERE 1 = 1") == ["W008"]
     assert warned("Order o OR Trade t WHERE 1 = 1") == ["W008"]

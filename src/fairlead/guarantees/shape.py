@@ -4,9 +4,11 @@
     MATCH A a AND B b WHERE a.x < b.x        the same, with a link between the types     NSX
     MATCH A a[2] WHERE a[2].x = 5            one type, instances with unlike conditions  1U
 
-A *link* is anything that connects two members: a predicate over both, a THEN, a WITHOUT … BETWEEN, or types that overlap (a
-subtype, a union), whose members must be distinct. The instances of a type are *alike* if they have the same conditions on an
-event and no link touches them: then they are interchangeable.
+A *link* is anything that connects two members: a predicate over both, a THEN, a WITHOUT … BETWEEN, a WITHOUT … BEFORE that
+reads both or could note one of them, or types that overlap (a subtype, a union), whose members must be distinct. A WITHOUT …
+BEFORE that is about one member alone is a condition on that member: what stands before an event is the same for everybody.
+The instances of a type are *alike* if they have the same conditions on an event and no link touches them: then they are
+interchangeable.
 
 Takes: a branch. Gives: its shape, its links, and the slots whose event nothing but itself can keep from delivery.
 Never: looks at values; two branches of one shape may still differ in their losses, so a verdict for a shape says that some
@@ -111,6 +113,9 @@ def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset
     members = range(len(branch.slots))
     found = [frozenset(slot for slot in each.slots if slot in members) for each in branch.predicates]
     found += [each.members(len(members)) for each in branch.clauses if not each.waits]
+    if catalogue is not None:
+        before = [each for each in branch.prompt if each.since is None]
+        found += [branch.twins(each, catalogue) | each.members(len(members)) for each in before]
     for one, other in overlaps(branch, catalogue):
         found.append(frozenset((*branch.slots_of_type[one], *branch.slots_of_type[other])))
     return tuple(each for each in found if len(each) > 1)
@@ -131,7 +136,8 @@ def overlaps(branch: Branch, catalogue: Catalogue | None) -> tuple[tuple[str, st
 def unary_texts(branch: Branch, slot: int) -> frozenset[str]:
     """The slot's conditions on a single event, in words that do not name the slot."""
     names = ["·"] * (slot + 1)
-    return frozenset(render_condition(each.condition, names) for each in branch.predicates if each.slots == (slot,))
+    own = {render_condition(each.condition, names) for each in branch.predicates if each.slots == (slot,)}
+    return frozenset({*own, *(each.line for each in branch.prompt if each.anchors == (slot,))})
 
 
 def alike(branch: Branch, name: str, tied: tuple[frozenset[int], ...]) -> bool:
@@ -173,10 +179,10 @@ def oldest_slot(branch: Branch, name: str, matching: Matching) -> int:
 
 
 def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None = None) -> tuple[int, ...]:
-    """The slots that event validity is about: no link and no absence touches them, and later partners fit, since the slot is
-    the oldest instance of its type."""
+    """The slots that event validity is about: no link and no clause about other events touches them, and later partners fit,
+    since the slot is the oldest instance of its type."""
     tied = links(branch, catalogue)
-    bound = frozenset().union(*tied, *(each.anchors for each in branch.waiting))
+    bound = frozenset().union(*tied, *(each.anchors for each in branch.noting))
     return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
 
 

@@ -106,7 +106,8 @@ class ClosestMiss:
             noting = self.conjunction.noting[at]
             for each in noted[at]:
                 if noting.forbidden(each, members, self.conjunction.width):
-                    yield f"{noting.clause.words(self.names)}: the event at {each.position} stands between"
+                    where = "stands before it" if noting.policy.before else "stands between"
+                    yield f"{noting.clause.words(self.names)}: the event at {each.position} {where}"
 
 
 def _shown(value: Any, kind: Kind) -> Any:

@@ -61,5 +61,9 @@ def keyless_words(event: Event, at: int) -> str:
     return f"{event.schema.attributes[at].name} is {'NULL' if event.row[at] is None else 'NaN'}"
 
 
+def stands_before(event: Event) -> str:
+    return f"the event at {event.position} stands before it, and no later event can change that"
+
+
 def time_words(clock: int | None) -> str:
     return "unknown" if clock is None else str(jsonable(clock, Kind.TIMESTAMP))

@@ -6,6 +6,7 @@
     waiting    it is still queued at the end               cancelled  its relation was complete, but a WITHOUT event came
     pending    its relation waits for a deadline           matched    it was delivered
     too early  THEN: what must precede it is not queued, so it can never be a member
+    forbidden  WITHOUT … BEFORE: what must not precede it did, so it can never be a member
 
 For an event that expired, was disposed of or waits, the *closest miss* is shown: of the assignments with its partners at that
 moment, the one with the fewest conditions that fail.
@@ -41,6 +42,7 @@ from fairlead.runtime.finding_words import (
     keyless_words,
     not_read,
     shown,
+    stands_before,
     time_words,
     unmet,
     waits,
@@ -220,6 +222,7 @@ class WatchedSubscription(IncrementalSubscription):
         before = self.instances[number].get(key) or conjunction.create()
         undecided = [each for each in before.pending if not each.cancelled]
         is_queued = key in watch.queued
+        barred = self._barred(number, conjunction, key, event, entered) if event.position == self.target.position else ()
         queues = [[*queue, event] if at in entered else [*queue] for at, queue in enumerate(before.queues) if is_queued]
         marked = [[*events, event] if at in noted else [*events] for at, events in enumerate(before.noted) if is_queued]
         yield from super()._arrive(number, conjunction, key, event, entered, noted)
@@ -230,6 +233,8 @@ class WatchedSubscription(IncrementalSubscription):
             watch.queued.remove(key)
             if watch.queued:
                 return  # it is still queued under another key
+            if watch.verdict == "waiting" and barred:
+                watch.verdict, watch.reasons = "forbidden", barred
             if watch.verdict == "waiting":
                 watch.verdict = "expired"
                 clock = time_words(after.clock if after else None)
@@ -237,6 +242,16 @@ class WatchedSubscription(IncrementalSubscription):
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
                 watch.reasons += self.closest[number].miss(queues, marked, self.target.event)
                 watch.reasons += self._left(number, key, queues)
+
+    def _barred(self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: Sequence[int]) -> tuple[str, ...]:
+        """Why the event can be in no relation, if that is so in every queue that it enters; noted events are as before it."""
+        instance = self.instances[number].get(key)
+        if instance is None or conjunction.is_late(instance, event):
+            return ()
+        found = [next(conjunction.barring(instance.noted, queue, event), None) for queue in entered]
+        names = self.subscription.branches[number].alias_names()
+        said = [f"{conjunction.noting[each[0]].clause.words(names)}: {stands_before(each[1])}" for each in found if each]
+        return tuple(dict.fromkeys(said)) if len(said) == len(entered) else ()
 
     def _note_expired(self, number: int, conjunction: Conjunction, key: Key, event: Event) -> None:
         """What the event's time is about to drop."""

@@ -16,7 +16,7 @@ from fairlead.matching.expressions.functions import unknown
 from fairlead.matching.outcome import Due, Match
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.clauses.then import Precedence
-from fairlead.model.clauses.without import Absence, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.plan import Branch, Disposal, Plan, Subscription
@@ -24,7 +24,7 @@ from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
 Members = tuple[Event, ...]
-Negated = NegationBetween | Absence
+Negated = NegationBetween | NegationBefore | Absence
 
 
 class ReferenceConjunction:
@@ -34,7 +34,7 @@ class ReferenceConjunction:
         self.subscription, self.branch = subscription, branch
         self.queues: dict[str, list[Event]] = {name: [] for name in branch.queue_types}
         self.precedences = [each for each in branch.clauses if isinstance(each, Precedence)]
-        self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween)]
+        self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween | NegationBefore)]
         self.absences = [each for each in branch.clauses if isinstance(each, Absence)]
         self.withouts: list[Negated] = [*self.negations, *self.absences]
         self.negated: dict[int, list[Event]] = {each.slot: [] for each in self.withouts}
@@ -120,6 +120,9 @@ class ReferenceConjunction:
         if isinstance(negation, NegationBetween):
             return members[negation.left].position < event.position < members[negation.right].position
         anchor = members[negation.anchor]
+        if isinstance(negation, NegationBefore):
+            near = negation.within_us is None or event.time >= anchor.time - negation.within_us  # type: ignore[operator]
+            return event.position < anchor.position and near
         assert event.time is not None
         assert anchor.time is not None
         return event.position > anchor.position and abs(event.time - anchor.time) <= negation.within_us

@@ -118,6 +118,8 @@ WORST: dict[str, Worst] = {
     "A a THEN B b WITHOUT C c BETWEEN a AND b WHERE c.x = a.x": Worst(
         then((half, ("A", 1, 0)), (half, ("C", 2, 0)), (once, ("C", 1, 0))), ("B", 1, 0), SQUARE, "n²"
     ),
+    "A a WITHOUT B b BEFORE a WITHIN 1 HOUR": Worst(many("B", 1), ("A", 1, 0)),
+    "A a WITHOUT B b BEFORE a WITHIN 1 HOUR WHERE b.x = a.x": Worst(many("B", 1), ("A", 2, 0), LINEAR, "n"),
     "A a WITHOUT B b WITHIN 1 HOUR OF a WHERE b.x = a.x": Worst(many("A", 1), ("B", 2, 0), LINEAR, "n"),
     "A a AND B b AND C c WHERE a.x != b.x AND b.x != c.x": Worst(
         then((half, ("B", 5, 0)), (half, ("C", 5, 0))), ("A", 1, 0), LINEAR

@@ -1,4 +1,4 @@
-"""WITHOUT … BETWEEN on kernels: what is noted, what it forbids and what is forgotten equals the incremental matcher."""
+"""WITHOUT … BETWEEN and BEFORE on kernels: what is noted, forbidden and forgotten equals the incremental matcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import compared, interpreted, major
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, TYPES, Case, branches, events, predicates
+from tests.matching.generators.generated import DISPOSALS, MATCHINGS, TYPES, Case, befores, branches, events, predicates
 
 __all__ = ["interpreted"]
 
@@ -39,7 +39,8 @@ def between_cases(draw: st.DrawFn) -> Case:
         f" WHERE n.y < {second}.x AND n.x IS NOT NULL",
         " WHERE n.y IS NULL",
     )
-    lines += [f"WITHOUT {negated} n BETWEEN {first} AND {second}{draw(st.sampled_from(where))}"]
+    place = draw(st.sampled_from((f"BETWEEN {first} AND {second}", f"BEFORE {first}{draw(befores)}")))
+    lines += [f"WITHOUT {negated} n {place}{draw(st.sampled_from(where))}"]
     lines += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
     return Case("\n".join(lines), draw(events(14)))
 

@@ -91,6 +91,9 @@ def predicates(draw: st.DrawFn, branch: Branch) -> str:
     return draw(st.sampled_from(unary))
 
 
+befores = st.sampled_from(("", "", " WITHIN 1 SECOND", " WITHIN 2 SECONDS", " WITHIN 4 SECONDS"))
+
+
 @st.composite
 def withouts(draw: st.DrawFn, branch: Branch, prefix: str, keyed: bool) -> str:
     negated, alias = draw(st.sampled_from(("A", "B", "C", "D", "U"))), f"{prefix}n"
@@ -100,6 +103,8 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, keyed: bool) -> str:
     if len(branch.members) > 1 and draw(st.booleans()):
         left, right = draw(st.permutations(branch.members))[:2]
         return f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{where}"
+    if draw(st.booleans()):
+        return f"WITHOUT {negated} {alias} BEFORE {draw(st.sampled_from(branch.members))}{draw(befores)}{where}"
     return (
         f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {draw(st.sampled_from(branch.members))}{where}"
     )

@@ -25,7 +25,7 @@ from fairlead.matching.compiled.running import key_table as hashing
 from fairlead.matching.compiled.running import keys
 from fairlead.matching.compiled.running import retention as forgetting
 from fairlead.matching.state import packed_columns
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START
+from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, befores
 
 ATTRIBUTES = "k BIGINT, j INT, s STRING, d DOUBLE, t TIMESTAMP, f BOOLEAN, x INT, y INT"
 TYPES = f"""
@@ -193,7 +193,8 @@ def keyed_subscription(draw: st.DrawFn, name: str, most: int, key: str) -> str:
     lines += [f"WITHIN {draw(st.sampled_from((1, 4, 30)))} SECONDS"] if draw(st.integers(0, 2)) == 0 else []
     if draw(st.integers(0, 5)) == 0:
         where = draw(st.sampled_from(("", f" WHERE n.x = {named[0]}.y", f" WHERE n.d = {named[0]}.d")))
-        lines.append(f"WITHOUT {draw(st.sampled_from('ABC'))} n WITHIN {draw(st.integers(1, 4))} SECONDS OF {named[0]}{where}")
+        ways = (f"WITHIN {draw(st.integers(1, 4))} SECONDS OF {named[0]}", f"BEFORE {named[0]}{draw(befores)}")
+        lines.append(f"WITHOUT {draw(st.sampled_from('ABC'))} n {draw(st.sampled_from(ways))}{where}")
     return "\n".join([*lines, f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, _timed
+from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, _timed, befores
 
 NAMES = ("A", "B", "C", "M", "Z")
 ATTRIBUTES = "(k INT, x INT, y DOUBLE, s STRING, d DECIMAL(9, 2), at TIMESTAMP) TIME at"
@@ -122,7 +122,8 @@ def long_cases(draw: st.DrawFn, most: int = 6, events_max: int = 14, withouts: b
     if withouts and len(members) > 1 and draw(st.integers(0, 4)) == 0:
         left, right = draw(st.permutations(members))[:2]
         where = draw(st.sampled_from(("", f" WHERE n.x = {members[0]}.x", " WHERE n.x > 1")))
-        lines.append(f"WITHOUT {draw(st.sampled_from(NAMES))} n BETWEEN {left} AND {right}{where}")
+        place = draw(st.sampled_from((f"BETWEEN {left} AND {right}", f"BEFORE {left}{draw(befores)}")))
+        lines.append(f"WITHOUT {draw(st.sampled_from(NAMES))} n {place}{where}")
     lines += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
     names = ("A", "D", "B", "C") if overlapping else (*some, *some, *some, *NAMES)
     return Case("\n".join(lines), draw(records(names, events_max)))

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import START, Case
+from tests.matching.generators.generated import START, Case, befores
 
 INPUT = """
 TYPE A (x INT, at TIMESTAMP) TIME at
@@ -61,7 +61,8 @@ def nested(
         branches.append(f"({draw(st.sampled_from(clocked[-4:]))} p" + (f" AND {other} q)" if other else ")"))
     lines = [f"SUBSCRIPTION {name} MATCH {' OR '.join(branches)}"]
     if draw(st.integers(0, 3)):
-        lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n WITHIN {draw(st.integers(1, 5))} SECONDS OF p")
+        before = f"BEFORE p{draw(befores)}" if draw(st.integers(0, 3)) == 0 else ""
+        lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n {before or f'WITHIN {draw(st.integers(1, 5))} SECONDS OF p'}")
     lines += [key] if key else []
     lines.append(f"DISPOSAL {draw(st.sampled_from(('PREFIX INFIX', 'INFIX')))}")
     if emits:

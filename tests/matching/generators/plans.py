@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Branch, Case, branches, predicates
+from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Branch, Case, befores, branches, predicates
 
 INPUT = """
 TYPE A (k INT, j INT, x INT, y DOUBLE, s STRING, at TIMESTAMP) TIME at
@@ -67,6 +67,8 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, types: tuple[str, ...
         left, right = draw(st.permutations(branch.members))[:2]
         return f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{where}"
     anchor = draw(st.sampled_from(branch.members))
+    if draw(st.booleans()):
+        return f"WITHOUT {negated} {alias} BEFORE {anchor}{draw(befores)}{where}"
     return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{where}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Case
+from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Case, befores
 
 ATTRIBUTES = "k INT, j INT, i INT, s STRING, t STRING, r STRING, x INT, at TIMESTAMP"
 TYPES = f"""
@@ -59,6 +59,8 @@ def unlike_keys(draw: st.DrawFn, most: int = 14) -> Case:
         where = draw(st.sampled_from(("", f" WHERE {aliases[absent]}.x > 0", f" WHERE {aliases[absent]}.x = {members[0]}.x")))
         if len(members) > 1 and draw(st.booleans()):
             place = f"BETWEEN {members[0]} AND {members[-1]}"
+        elif draw(st.booleans()):
+            place = f"BEFORE {draw(st.sampled_from(members))}{draw(befores)}"
         else:
             place = f"WITHIN {draw(st.integers(1, 3))} SECONDS OF {draw(st.sampled_from(members))}"
         tail.append(f"WITHOUT {elements[absent]} {aliases[absent]} {place}{where}")

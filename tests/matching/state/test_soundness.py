@@ -44,6 +44,8 @@ PLACES = {  # {p}, {n}: the condition on one event, which is of this type
     "B": [
         "MATCH A p THEN C q WITHOUT B n BETWEEN p AND q WHERE {n}",  # a noted event
         "MATCH A p AND C q WITHOUT B n WITHIN 1 DAY OF p WHERE {n} AND n.x != q.x",
+        "MATCH A p AND C q WITHOUT B n BEFORE q WITHIN 1 DAY WHERE {n}",
+        "MATCH A p AND C q WITHOUT B n BEFORE q WHERE {n} AND n.x != q.x",
     ],
 }
 EVENTS: list[dict[str, Any]] = [
@@ -154,6 +156,20 @@ def test_an_event_may_fit_one_of_several_slots(monkeypatch: pytest.MonkeyPatch) 
             column = field_of(table, attribute)
             table = with_field(table, attribute, pa.concat_arrays([pa.array([value], column.type), column.slice(1)]))
         assert on_both(plan, signed(columns | {"rows 0 0": table}), LATER) == code
+
+
+@pytest.mark.parametrize(("second", "code"), [(9, ""), (8, "S005"), (1, "S005")])
+def test_noted_events_of_which_the_last_decides_rise_in_time(monkeypatch: pytest.MonkeyPatch, second: int, code: str) -> None:
+    """Kernels look at the last one before a member alone."""
+    monkeypatch.setenv("FAIRLEAD_JIT", "0")
+    plan = fairlead.compile(f"{TYPES} SUBSCRIPTION S MATCH C c[2] WITHOUT B n BEFORE c[1] WITHIN 1 HOUR")
+    events = [EVENTS[0] | {"type": name, "at": f"2026-01-01T00:00:0{at}Z"} for name, at in (("C", 0), ("B", 8), ("B", 9))]
+    columns = columns_of(dumped_after(plan, events))
+    assert columns["types 0"].values.to_pylist() == ["B", "C"]
+    table = columns["rows 0 0"]
+    moments = field_of(table, "at")
+    other = pa.array([moments[0].as_py(), moments[0].as_py().replace(second=second)], moments.type)
+    assert on_both(plan, signed(columns | {"rows 0 0": with_field(table, "at", other)}), LATER) == code
 
 
 def test_subscriptions_that_have_seen_different_times_go_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def why(
       fairlead why market.fl --events quotes.jsonl --at 7
       fairlead why market.fl --events quotes.jsonl --relation 3f2a9c
 
-    Prints a verdict (not read, no key, refused, noted, expired, too early, disposed, waiting, cancelled, pending or
+    Prints a verdict (not read, no key, refused, noted, expired, too early, forbidden, disposed, waiting, cancelled, pending or
     matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
     partner. Positions count from 0 over all records of all files, in their order or that of --order-by, unless
     --position names the field with the positions. With ORDER BY … DELAY, positions are those of the sorted events

@@ -1,12 +1,14 @@
-"""WITHOUT in the language: `WITHOUT type alias BETWEEN a AND b`, and `WITHOUT type alias WITHIN duration OF a`.
+"""WITHOUT in the language: `WITHOUT type alias BETWEEN a AND b`, `WITHOUT type alias BEFORE a [WITHIN duration]`, and
+`WITHOUT type alias WITHIN duration OF a`.
 
-Gives: the syntax node and its builders, the checks that make a NegationBetween or an Absence of it, and W006, W007, and W016,
-whose remedy it is.
+Gives: the syntax node and its builders, the checks that make a NegationBetween, a NegationBefore or an Absence of it, and W006,
+W007, W018, W019, and W016, whose remedy it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from fairlead.language.checking.subscription import Checked
@@ -15,7 +17,7 @@ from fairlead.language.checking.typing.scope import AliasMember
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
-from fairlead.model.clauses.without import Absence, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.expression import Predicate
 from fairlead.model.plans.plan import Branch
@@ -25,7 +27,8 @@ from fairlead.model.plans.plan import Branch
 
 @syntax.node
 class WithoutNode(syntax.NotingNode):
-    """`WITHOUT type alias BETWEEN anchors[0] AND anchors[1]`, or with a duration `… WITHIN duration OF anchors[0]`."""
+    """`WITHOUT type alias BETWEEN anchors[0] AND anchors[1]`, `… BEFORE anchors[0] [WITHIN duration]`, or else with a duration
+    `… WITHIN duration OF anchors[0]`."""
 
     word: ClassVar[str] = "WITHOUT"
 
@@ -35,18 +38,29 @@ class WithoutNode(syntax.NotingNode):
     duration: syntax.Duration | None
     span: Span
     where: syntax.Where | None = None
+    before: bool = False
+
+    def followed_by(self, clause: syntax.Clause) -> syntax.NotingNode | None:
+        """A WITHIN right after `BEFORE a` is part of it."""
+        if self.before and isinstance(clause, syntax.Within) and self.duration is None and self.where is None:
+            return replace(self, duration=clause.duration)
+        return syntax.NotingNode.followed_by(self, clause)
 
     def planned(
         self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
-    ) -> NegationBetween | Absence:
+    ) -> NegationBetween | NegationBefore | Absence:
         mine = member.alias, member.type.name, member.slots[0]
-        if self.duration is None:
-            left, right = slots
-            if left == right:
-                raise Fault("L056", self.anchors[1].span, "nothing lies between an event and itself", "name two members")
-            return NegationBetween(*mine, left, right, predicates)
-        _check_timed(self, member, members[self.anchors[0].head.text])
-        return Absence(*mine, slots[0], duration(self.duration), predicates)
+        if self.duration is not None:
+            _check_timed(self, member, members[self.anchors[0].head.text])
+        within = None if self.duration is None else duration(self.duration)
+        if self.before:
+            return NegationBefore(*mine, slots[0], within, predicates)
+        if within is not None:
+            return Absence(*mine, slots[0], within, predicates)
+        left, right = slots
+        if left == right:
+            raise Fault("L056", self.anchors[1].span, "nothing lies between an event and itself", "name two members")
+        return NegationBetween(*mine, left, right, predicates)
 
 
 def _negated(span: Span, parts: list[Any]) -> tuple[syntax.Word, syntax.Word]:
@@ -60,6 +74,11 @@ def _between(span: Span, parts: list[Any]) -> WithoutNode:
     return WithoutNode(type_, alias, (left, right), None, span)
 
 
+def _before(span: Span, parts: list[Any]) -> WithoutNode:
+    (type_, alias), anchor = parts
+    return WithoutNode(type_, alias, (anchor,), None, span, before=True)
+
+
 def _within(span: Span, parts: list[Any]) -> WithoutNode:
     (type_, alias), length, anchor = parts
     return WithoutNode(type_, alias, (anchor,), length, span)
@@ -68,6 +87,7 @@ def _within(span: Span, parts: list[Any]) -> WithoutNode:
 BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
     "negated": _negated,
     "without_between": _between,
+    "without_before": _before,
     "without_within": _within,
 }
 
@@ -79,7 +99,8 @@ def _check_timed(clause: WithoutNode, member: AliasMember, anchor: AliasMember) 
     for word, type_ in ((clause.type, member.type), (clause.anchors[0].head, anchor.type)):
         if not type_.timed:
             problem = f"WITHOUT … WITHIN needs times, and events of type '{type_.name}' have none"
-            raise Fault("L057", word.span, problem, f"declare {type_.name} with TIME, or use WITHOUT … BETWEEN")
+            other = "leave out its WITHIN" if clause.before else "use WITHOUT … BETWEEN"
+            raise Fault("L057", word.span, problem, f"declare {type_.name} with TIME, or {other}")
 
 
 # Lint
@@ -108,6 +129,34 @@ def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) ->
                     yield LintFinding(
                         "W007", where.condition.span, problem, "move it to the WHERE of the pattern, before WITHOUT"
                     )
+
+
+def kept_for_ever(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W018: events before a member that nothing makes superfluous: neither an equal one, nor a window with a WITHIN."""
+    clauses = {each.alias.text: each for each in _withouts(checked)}
+    said: set[str] = set()
+    for branch in checked.subscription.branches:
+        for each in branch.prompt:
+            if each.since is not None or each.alias in said:
+                continue
+            alone = not each.reads_members and branch.twins(each, catalogue) <= {each.until}
+            if not alone and (checked.subscription.within_us is None or not each.timed):
+                said.add(each.alias)
+                problem = (
+                    f"every {each.type} is kept that this {each.keyword} can count: its WHERE reads members, or it can be one"
+                )
+                fix = "say with PER what must be equal, or add WITHIN both to BEFORE and to the pattern, if memory matters"
+                yield LintFinding("W018", clauses[each.alias].span, problem, fix)
+
+
+def window_of_one_event(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W019: a WITHIN that is the window of a pattern of one event, where BEFORE has none."""
+    within = next((each for each in checked.node.clauses if isinstance(each, syntax.Within)), None)
+    single = all(len(branch.slots) == 1 for branch in checked.subscription.branches)
+    before = next((each for each in _withouts(checked) if each.before and each.duration is None), None)
+    if within is not None and single and before is not None:
+        problem = "this WITHIN is the window of the pattern, which has one event: how far back BEFORE reaches is not limited"
+        yield LintFinding("W019", within.span, problem, f"write it directly after BEFORE {before.anchors[0].head.text}")
 
 
 def refused_between_neighbours(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
@@ -139,4 +188,10 @@ def _withouts(checked: Checked) -> list[WithoutNode]:
     return [each for each in checked.node.clauses if isinstance(each, WithoutNode)]
 
 
-LINT: tuple[Rule, ...] = (refused_between_neighbours, anything_cancels, condition_beside_the_absent_event)
+LINT: tuple[Rule, ...] = (
+    refused_between_neighbours,
+    anything_cancels,
+    condition_beside_the_absent_event,
+    kept_for_ever,
+    window_of_one_event,
+)

@@ -7,7 +7,6 @@ a quantifier. Never: looks up or down the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fairlead.language.clauses import registry as clauses
@@ -165,9 +164,9 @@ def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:
     made: list[syntax.Clause] = []
     for each in parts[2:]:
         last = made[-1] if made else None
-        if isinstance(each, syntax.Where) and isinstance(last, syntax.NotingNode) and last.where is None:
-            # a WHERE right after a clause about events that are no members is about these
-            made[-1] = replace(last, where=each)  # type: ignore[type-var]
+        more = last.followed_by(each) if isinstance(last, syntax.NotingNode) else None
+        if more is not None:
+            made[-1] = more
         else:
             made.append(each)
     return syntax.Subscription(_word(parts[0]), parts[1], tuple(made), span)

@@ -11,7 +11,7 @@ Takes: an instance and an event. Gives: the members of the relation it completes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fairlead.dataclass import dataclass
@@ -21,6 +21,7 @@ from fairlead.matching.interpreted.dead_events import is_circular, needs_in_fron
 from fairlead.matching.interpreted.disposal import dispose, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
 from fairlead.matching.interpreted.search import Search
+from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
 from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType
@@ -32,20 +33,49 @@ class CompiledNoting:
     """A clause that notes events, compiled: which it notes, and when one of them forbids a relation."""
 
     clause: NotingClause
-    since: int
+    since: int | None
     until: int | None
-    apart_us: int
+    apart_us: int | None
     accepts: Check
     forbids: tuple[Check, ...]
+    policy: NotedEventPolicy
     anchor_queue: int
-    """The queue of the member at `since`: events before all of it forbid nothing."""
+    """The queue of the member that `policy` names."""
 
     def inside(self, event: Event, members: tuple[Event, ...] | list[Event]) -> bool:
         """Whether the event is within the reach of the clause."""
+        if self.since is None:
+            anchor = members[self.until]  # type: ignore[index]
+            near = self.apart_us is None or event.time >= anchor.time - self.apart_us  # type: ignore[operator]
+            return event.position < anchor.position and near
         anchor = members[self.since]
         if self.until is not None:
             return anchor.position < event.position < members[self.until].position
         return event.position > anchor.position and abs(event.time - anchor.time) <= self.apart_us  # type: ignore[operator]
+
+    def decides_nothing(self, event: Event, noted: list[Event]) -> bool:
+        """Whether what is noted forbids whatever the event could."""
+        if not noted or not self.policy.decisive:
+            return False
+        return not self.policy.timed or event.time <= noted[-1].time  # type: ignore[operator]
+
+    def forget(self, noted: list[Event], anchors: list[Event], clock: int | None) -> None:
+        """Noted events that can forbid nothing any more leave; `anchors`: what is queued where the policy says."""
+        if not self.policy.before:
+            if not anchors:
+                noted.clear()
+            elif noted and noted[0].position < anchors[0].position:
+                noted[:] = [event for event in noted if event.position > anchors[0].position]
+            return
+        gone = 0
+        if self.policy.decisive:
+            free = self.policy.early or not anchors
+            while gone + 1 < len(noted) and (free or noted[gone + 1].position < anchors[0].position):
+                gone += 1
+        if self.policy.horizon_us is not None and clock is not None:
+            while gone < len(noted) and noted[gone].time < clock - self.policy.horizon_us:  # type: ignore[operator]
+                gone += 1
+        del noted[:gone]
 
     def forbidden(self, event: Event, members: tuple[Event, ...] | list[Event], width: int) -> bool:
         """Whether this noted event forbids these members. `width` is the number of slots, those of noted events included. In
@@ -72,10 +102,16 @@ class Conjunction:
         self.width = len(types)
         self.slots_of_queue = [branch.slots_of_type[name] for name in branch.queue_types]
         self.unary = [_acceptor(branch, slots, types) for slots in self.slots_of_queue]
-        self.noting = [_noting(branch, each, types) for each in branch.noting]
+        policies = [noted_event_policy(subscription, branch, each, catalogue) for each in branch.noting]
+        self.noting = [_noting(branch, *each, types) for each in zip(branch.noting, policies, strict=True)]
         self.prompt = [at for at, each in enumerate(branch.noting) if not each.waits]
+        self.searched = [at for at in self.prompt if not policies[at].early]
+        self.early = [at for at in self.prompt if policies[at].early]
         self.patient = [at for at, each in enumerate(branch.noting) if each.waits]
-        """Of the clauses that note events: those that decide when the members are found, and those that wait."""
+        """Of the clauses that note events: those that decide when the members are found, of which searches ask some and others
+        are decided when a member arrives, and those that wait."""
+        self.outlasts = any(each.before for each in policies)
+        """What is noted can be all that an instance has."""
         self.routes = _routes(branch, catalogue)
         self.needs = needs_in_front(branch)
         self.circular = is_circular(self.needs)
@@ -111,14 +147,17 @@ class Conjunction:
         if self.within is not None and event.time is not None and self._expire(instance, event.time):
             entered = []
         # 2. enter and note
+        barred = [at for at in entered if self.early and self.is_barred(instance, at, event)]
         for at in entered:
-            instance.queues[at].append(event)
+            if at not in barred:
+                instance.queues[at].append(event)
         for at in noted:
-            instance.noted[at].append(event)
+            if not self.noting[at].decides_nothing(event, instance.noted[at]):
+                instance.noted[at].append(event)
             if at in self.patient:
                 self._cancel(instance, at, event)
         # 3. match and dispose
-        members = self._match(instance, entered) if entered else None
+        members = self._match(instance, entered) if len(barred) < len(entered) or (entered and instance.loose) else None
         if members is not None:
             self._dispose(instance, members)
         return members
@@ -128,8 +167,22 @@ class Conjunction:
         self.attempt.spend(sum(len(instance.noted[at]) for at in self.patient))
         return any(self.noting[at].forbidden(event, members, self.width) for at in self.patient for event in instance.noted[at])
 
+    def is_barred(self, instance: Instance, queue: int, event: Event) -> bool:
+        """Whether noted events forbid every relation with the event in this queue."""
+        return any(self.barring(instance.noted, queue, event))
+
+    def barring(self, noted: Sequence[Sequence[Event]], queue: int, event: Event) -> Iterator[tuple[int, Event]]:
+        """The clauses, and the noted events, that do so."""
+        for at in self.early:
+            clause = self.noting[at]
+            if clause.anchor_queue == queue:
+                self.attempt.spend(len(noted[at]))
+                members: list[Any] = [None] * self.search.size
+                members[clause.policy.anchor] = event
+                yield from ((at, each) for each in noted[at] if clause.forbidden(each, members, self.width))
+
     def _match(self, instance: Instance, entered: list[int]) -> tuple[Event, ...] | None:
-        unspoilt = [self._unspoilt(instance, at) for at in self.prompt]
+        unspoilt = [self._unspoilt(instance, at) for at in self.searched]
         if not instance.loose and len(entered) == 1:
             found = self.search.find(instance.queues, entered[0], unspoilt)
         else:
@@ -160,6 +213,12 @@ class Conjunction:
                 instance.loose = instance.loose or self.matching.contiguous
         return False
 
+    def is_late(self, instance: Instance, event: Event) -> bool:
+        """Whether the event has left the window before it arrives."""
+        if self.within is None or event.time is None or instance.clock is None:
+            return False
+        return event.time < instance.clock - self.within
+
     def _dispose(self, instance: Instance, members: tuple[Event, ...]) -> None:
         dispose(instance.queues, self.slots_of_queue, members, self.disposal)
         parted = self.matching.contiguous and (self.disposal is Disposal.INFIX or self.search.overlapping)
@@ -173,15 +232,13 @@ class Conjunction:
                 pending.cancelled = True
 
     def forget(self, instance: Instance) -> list[tuple[int, Event]]:
-        """Drop events that can be in no later relation, and noted events that can forbid none: those that no queued anchor
-        precedes. Returns the events that left a queue."""
+        """Drop events that can be in no later relation, and noted events that can forbid none (noted_events.py). Returns the
+        events that left a queue."""
         left = drop_dead(instance.queues, self.needs, self.circular) if self.needs else []
         for compiled, noted in zip(self.noting, instance.noted, strict=True):
-            anchors = instance.queues[compiled.anchor_queue]
-            if not anchors:
-                noted.clear()
-            elif noted and noted[0].position < anchors[0].position:
-                noted[:] = [event for event in noted if event.position > anchors[0].position]
+            compiled.forget(noted, instance.queues[compiled.anchor_queue], instance.clock)
+        if self.outlasts and not any(instance.queues):
+            instance.loose = False
         return left
 
 
@@ -234,7 +291,7 @@ def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) ->
     return accepts
 
 
-def _noting(branch: Branch, clause: NotingClause, types: list[EventType]) -> CompiledNoting:
+def _noting(branch: Branch, clause: NotingClause, policy: NotedEventPolicy, types: list[EventType]) -> CompiledNoting:
     own = [compile_condition(each.condition, types) for each in clause.predicates if each.slots == (clause.slot,)]
     rest = tuple(compile_condition(each.condition, types) for each in clause.predicates if each.slots != (clause.slot,))
     binding: list[Event | None] = [None] * len(types)
@@ -243,5 +300,5 @@ def _noting(branch: Branch, clause: NotingClause, types: list[EventType]) -> Com
         binding[clause.slot] = event
         return all(check(binding) for check in own)
 
-    queue = branch.queue_types.index(branch.slots[clause.since].type)
-    return CompiledNoting(clause, clause.since, clause.until, clause.apart_us, accepts, rest, queue)
+    queue = branch.queue_types.index(branch.slots[policy.anchor].type)
+    return CompiledNoting(clause, clause.since, clause.until, clause.apart_us, accepts, rest, policy, queue)

@@ -75,7 +75,7 @@ class IncrementalSubscription:
         if not conjunction.waiting:
             yield Match(number, members)
             return
-        deadline = max((members[each.since].time or 0) + each.apart_us for each in conjunction.waiting)
+        deadline = max((members[each.anchors[0]].time or 0) + (each.apart_us or 0) for each in conjunction.waiting)
         match = Match(number, members, deadline)
         if conjunction.is_forbidden(instance, members):
             return

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.reduced_search import Semijoin
+from fairlead.matching.noted_events import is_early
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType, Kind
@@ -198,11 +199,9 @@ def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous:
             if one.type != branch.slots[b].type and accepted[a] & accepted[b]:
                 place = _place(a), _place(b)
                 made.append((Constraint(frozenset({a, b}), SlotComparison(a, "!=", b)), _apart(a, b), place))
-    for clause in branch.prompt:
-        mine = set(catalogue.accepts(clause.type))
+    for clause in (each for each in branch.prompt if not is_early(branch, each, catalogue)):
         read = {slot for each in clause.predicates for slot in each.slots} - {clause.slot}
-        twins = {slot for slot, each in enumerate(accepted) if each & mine}
-        made.append((Constraint(frozenset({*clause.anchors, *read, *twins})), None, None))
+        made.append((Constraint(frozenset({*clause.anchors, *read, *branch.twins(clause, catalogue)})), None, None))
     return made
 
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.matching.interpreted.dead_events import QueueNeeds, needs_in_front
 from fairlead.matching.interpreted.search import can_be_loose
+from fairlead.matching.noted_events import noted_event_policy
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
@@ -127,20 +128,28 @@ class _Asked:
     """Whether a relation without the newest event can ever be ready (interpreted/conjunction.py)."""
     needs: QueueNeeds
     """By queue, what its events need before them."""
+    decisive: tuple[tuple[int, bool], ...]
+    """Queues of noted events of which the last before a member decides (noted_events.py), and whether several are kept."""
 
     @classmethod
     def of(cls, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> _Asked:
         names = [*branch.queue_types, *(each.type for each in branch.noting)]
         of_type = dict(branch.keys)
+        policies = [noted_event_policy(subscription, branch, each, catalogue) for each in branch.noting]
         return cls(
             tuple(catalogue.accepts(name) for name in names),
             len(branch.queue_types),
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
             subscription.within_us,
-            tuple((each.since, each.apart_us) for each in branch.waiting),
+            tuple((each.anchors[0], each.apart_us or 0) for each in branch.waiting),
             can_be_loose(subscription, branch, catalogue),
             needs_in_front(branch),
+            tuple(
+                (len(branch.queue_types) + at, each.timed and not each.early)
+                for at, each in enumerate(policies)
+                if each.decisive
+            ),
         )
 
 
@@ -278,6 +287,12 @@ def _require_queues(
         known.require_type(rows[here], accepted)
         if asked.keys[queue] and len(here):
             known.require_keys(rows[here], asked.keys[queue], group.keys, owners[here])
+    for queue, timed in asked.decisive:
+        here = np.flatnonzero(queues == queue)
+        together = owners[here][1:] == owners[here][:-1]
+        times = known.times[rows[here]]
+        rising = (times[1:] > times[:-1])[together].all() if timed else not together.any()
+        say(rising, "an event is noted that decides nothing")
 
 
 def _require_waits(asked: _Asked, group: InstanceTable, waits: Numbers, members: list[Numbers], known: _Known) -> None:

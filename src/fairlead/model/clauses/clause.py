@@ -7,6 +7,7 @@ has the list of the few places that do.
 
     THEN                  puts members in order                                                 then.py
     WITHOUT … BETWEEN     watches for events between two members, as soon as these are found    without.py
+    WITHOUT … BEFORE      watches for events before a member, as soon as that is found          without.py
     WITHOUT … WITHIN      watches for events until a time has passed: relations wait for it     without.py
 
 Members are known by their slots. Never: parses, checks or evaluates.
@@ -73,9 +74,9 @@ class NotingClause(Clause):
     are kept beside the queues, at `slot`, which follows the slots of the members. A noted event forbids a relation if it is
     no member of it, within the reach of the clause, and satisfies its other conditions together with the members.
 
-    The reach: after the member at `since` in the order, and before the one at `until`; or, if there is none, not further than
-    `apart_us` from the time of the member at `since`. Then more such events can come until that time has passed: relations
-    wait for it.
+    The reach: after the member at `since` in the order, if there is one, and before the one at `until`. Without `since` it can
+    end `apart_us` before the time of the member at `until`. Without `until` it ends `apart_us` from the time of the member at
+    `since`: then more such events can come until that time has passed, and relations wait for it.
     """
 
     alias: str
@@ -83,16 +84,21 @@ class NotingClause(Clause):
     slot: int
 
     @property
-    def since(self) -> int:
-        raise NotImplementedError
+    def since(self) -> int | None:
+        return None
 
     @property
     def until(self) -> int | None:
         return None
 
     @property
-    def apart_us(self) -> int:
-        return 0
+    def apart_us(self) -> int | None:
+        """None: the reach is not a matter of time."""
+        return None
+
+    @property
+    def timed(self) -> bool:
+        return self.apart_us is not None
 
     @property
     def waits(self) -> bool:
@@ -100,7 +106,7 @@ class NotingClause(Clause):
 
     @property
     def anchors(self) -> tuple[int, ...]:
-        return (self.since,) if self.until is None else (self.since, self.until)
+        return tuple(each for each in (self.since, self.until) if each is not None)
 
     @property
     def reads_members(self) -> bool:

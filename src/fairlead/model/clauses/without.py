@@ -1,7 +1,8 @@
-"""WITHOUT: no event of a type between two members, or within a time of one.
+"""WITHOUT: no event of a type between two members, before one, or within a time after one.
 
-A a AND B b WITHOUT C c BETWEEN a AND b           NegationBetween
-A a         WITHOUT C c WITHIN 5 MINUTES OF a     Absence, decided at its deadline
+A a AND B b WITHOUT C c BETWEEN a AND b               NegationBetween
+A a         WITHOUT C c BEFORE a [WITHIN 5 MINUTES]   NegationBefore
+A a         WITHOUT C c WITHIN 5 MINUTES OF a         Absence, decided at its deadline
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fairlead.model.plans.expression import Predicate, render_condition
 
 
 class Without(NotingClause):
-    """What the two have in common."""
+    """What the three have in common."""
 
     word = "without"
 
@@ -56,6 +57,41 @@ class NegationBetween(Without):
 
     def _reach(self, names: Sequence[str]) -> str:
         return f"between {names[self.left]} and {names[self.right]}"
+
+
+@dataclass(frozen=True)
+class NegationBefore(Without):
+    """`WITHOUT type alias BEFORE anchor`: no such event, other than a member, at a position before the anchor's. With
+    `WITHIN d`: of those whose time is not more than d before the anchor's. Whether an event forbids a relation depends on this
+    event and the members alone, on no clock."""
+
+    alias: str
+    type: str
+    slot: int
+    anchor: int
+    within_us: int | None = None
+    predicates: tuple[Predicate, ...] = ()
+
+    @property
+    def until(self) -> int:
+        return self.anchor
+
+    @property
+    def apart_us(self) -> int | None:
+        return self.within_us
+
+    @property
+    def line(self) -> str:
+        within = "" if self.within_us is None else f" within {self.within_us}"
+        return f"without {self.type} before {self.anchor}{within}"
+
+    def words(self, names: Sequence[str]) -> str:
+        within = "" if self.within_us is None else f" WITHIN {duration_words(self.within_us)}"
+        return f"WITHOUT {self.type} {self.alias} BEFORE {names[self.anchor]}{within}"
+
+    def _reach(self, names: Sequence[str]) -> str:
+        within = "" if self.within_us is None else f" within {self.within_us / 1_000_000:g} s"
+        return f"before {names[self.anchor]}{within}"
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _nodes(branch: Branch) -> Iterator[Expression]:
 
 
 def _uses_time(branch: Branch) -> bool:
-    return bool(branch.waiting) or any(isinstance(node, TimeOf) for node in _nodes(branch))
+    return any(each.timed for each in branch.noting) or any(isinstance(node, TimeOf) for node in _nodes(branch))
 
 
 def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:

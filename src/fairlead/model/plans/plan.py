@@ -150,6 +150,11 @@ class Branch:
         """Those of them that decide on a relation when their time has passed."""
         return tuple(each for each in self.noting if each.waits)
 
+    def twins(self, clause: NotingClause, catalogue: Catalogue) -> frozenset[int]:
+        """The slots whose members the clause can have noted too: one that is a member forbids nothing."""
+        mine = set(catalogue.accepts(clause.type))
+        return frozenset(slot for slot, each in enumerate(self.slots) if mine & set(catalogue.accepts(each.type)))
+
     @cached_property
     def signature(self) -> tuple[str, ...]:
         return tuple(slot.type for slot in self.slots)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 
-from fairlead.model.clauses.clause import Clause
+from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.clauses.then import Precedence
-from fairlead.model.clauses.without import Absence, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.event import Event
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.conjunctions import TracedConjunction
@@ -53,6 +53,18 @@ def nothing_between(conjunction: TracedConjunction, clause: NegationBetween, mem
     return True
 
 
+def nothing_before(conjunction: TracedConjunction, clause: NegationBefore, members: Members, between: TraceBetween) -> bool:
+    """No negated event is before the member that the clause names, or none of those within its time."""
+    anchor = members[clause.anchor]
+    return not any(
+        event.position < anchor.position
+        and (clause.within_us is None or event.time >= anchor.time - clause.within_us)  # type: ignore[operator]
+        and _negates(conjunction, clause, members, event)
+        for name in conjunction.catalogue.accepts(clause.type)
+        for event in between.events.get(name, [])
+    )
+
+
 def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Members, between: TraceBetween) -> bool:
     """The deadline has passed within the trace and no event of the whole trace spoils the absence."""
     anchor = members[absence.anchor]
@@ -67,7 +79,7 @@ def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Memb
     )
 
 
-def _negates(conjunction: TracedConjunction, negation: NegationBetween | Absence, members: Members, event: Event) -> bool:
+def _negates(conjunction: TracedConjunction, negation: NotingClause, members: Members, event: Event) -> bool:
     """The event is no member, has the members' key, and the clause's WHERE is true of it."""
     if any(event.position == member.position for member in members):
         return False
@@ -82,6 +94,7 @@ def _negates(conjunction: TracedConjunction, negation: NegationBetween | Absence
 CHECKS: Mapping[type[Clause], tuple[Callable[..., bool], str]] = {
     Precedence: (follow, "its events do not follow each other as THEN asks"),
     NegationBetween: (nothing_between, "a WITHOUT event stands between its members"),
+    NegationBefore: (nothing_before, "a WITHOUT event stands before one of its members"),
     Absence: (stays_absent, "a WITHOUT event comes within its time, or that has not passed"),
 }
 """For each clause whether members meet it, and what is said of those that do not."""

@@ -6,6 +6,7 @@ Gives: `Clause` and `NotingNode`, what all of them have; the nodes of those that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fairlead.language.parsing.fault import Span
@@ -135,6 +136,12 @@ class NotingNode(Clause):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         return (self.where.condition,) if self.where else ()
+
+    def followed_by(self, clause: Clause) -> NotingNode | None:
+        """With the clause right after it, if that is part of it: a WHERE is about its events."""
+        if isinstance(clause, Where) and self.where is None:
+            return replace(self, where=clause)  # type: ignore[type-var]
+        return None
 
     def planned(
         self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]

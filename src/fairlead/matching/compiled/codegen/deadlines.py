@@ -132,7 +132,7 @@ class Waiting:
                     code.assign(row, of_row(row, NEXT))
 
     def _forbids(self, clause: NotedQueue) -> Formula:
-        mine, anchor = clause.slot, clause.since
+        mine, anchor = clause.slot, clause.policy.anchor
         apart = intrinsic("abs", SlotField("TIME", mine) - SlotField("TIME", anchor))
         after = SlotField("REF", mine) > SlotField("REF", anchor)
         return self.searching.placed(all_of(after, apart <= clause.within, clause.condition), None)
@@ -147,7 +147,7 @@ class Waiting:
         for clause in self.shape.noted:
             if clause.waits:
                 node = bound_to(clause.slot)
-                deadlines.append(self.layout.field("TIME")[bound_to(clause.since)] + clause.within)
+                deadlines.append(self.layout.field("TIME")[bound_to(clause.policy.anchor)] + clause.within)
                 code.assign(node, QUEUES[self.searching.at(clause.queue), HEAD])
                 with code.loop(all_of(node != NONE, negated(forbidden))):
                     count_step(code)

@@ -5,12 +5,28 @@ Takes: a shape and its queues. Gives: code. Never: searches.
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.kernel_names import HEAD, MEMBERS, QUEUES, TAIL, anchor, c, place_of, w
-from fairlead.matching.compiled.codegen.queues import Queues
+from fairlead.matching.compiled.codegen.kernel_names import (
+    CLOCK,
+    COUNT,
+    FLAGS,
+    HEAD,
+    KEYS,
+    MEMBERS,
+    QUEUES,
+    TAIL,
+    anchor,
+    c,
+    k,
+    place_of,
+    w,
+    within,
+)
+from fairlead.matching.compiled.codegen.queues import LOOSE, Queues
 from fairlead.matching.compiled.machine_code.interruption import count_step
-from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.planning.access import can_be_loose
+from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.formulas import NONE, all_of, any_of
+from fairlead.matching.compiled.representation.formulas import NONE, Constant, all_of, any_of
 from fairlead.model.plans.plan import Disposal
 
 
@@ -91,12 +107,35 @@ class Disposing:
                         self.queues.leave(code, queue, c, c)
 
     def forget(self, code: Code) -> None:
-        """Noted events that no queued anchor precedes leave: no relation to come can be forbidden by them."""
+        """Noted events by which no relation to come can be forbidden leave (noted_events.py)."""
         REF = self.queues.layout.field("REF")
         for clause in self.shape.noted:
+            if clause.policy.before:
+                self._forget_before(code, clause)
+                continue
             head = QUEUES[self.queues.at(clause.queue), HEAD]
-            code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(clause.since)), HEAD])
+            code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(clause.policy.anchor)), HEAD])
             code.assign(c, head)
             with code.when(all_of(c != NONE, any_of(anchor == NONE, REF[c] < REF[anchor]))):
                 with code.loop(all_of(head != NONE, any_of(anchor == NONE, REF[head] <= REF[anchor]))):
                     self.queues.leave(code, clause.queue, head, head)
+        if can_be_loose(self.shape) and any(each.policy.before for each in self.shape.noted):  # all that a key has may be noted
+            counts = [QUEUES[self.queues.at(queue), COUNT] == 0 for queue in range(len(self.shape.needed))]
+            with code.when(all_of(KEYS[k, FLAGS] & LOOSE, *counts)):
+                code.change(KEYS[k, FLAGS], "&", ~Constant(LOOSE))
+
+    def _forget_before(self, code: Code, clause: NotedQueue) -> None:
+        """Of those noted before a member, the oldest leave."""
+        policy, head = clause.policy, QUEUES[self.queues.at(clause.queue), HEAD]
+        REF, NEXT = self.queues.layout.take("REF NEXT")
+        if policy.decisive and policy.timed:
+            code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(policy.anchor)), HEAD])
+            with code.loop(QUEUES[self.queues.at(clause.queue), COUNT] > 1):
+                if not policy.early:
+                    with code.when(all_of(anchor != NONE, REF[NEXT[head]] > REF[anchor])):
+                        code.leave()
+                self.queues.leave(code, clause.queue, head, head)
+        if policy.horizon_us is not None:
+            time = self.queues.layout.field("TIME")
+            with code.loop(all_of(head != NONE, time[head] < KEYS[k, CLOCK] - within - clause.within)):
+                self.queues.leave(code, clause.queue, head, head)

@@ -9,7 +9,8 @@ Takes: a Shape. Gives: `Source`: the program, and the names of the arguments. Ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     OUT_KEY,
     OUT_REF,
     QUEUES,
+    TAIL,
     b,
     base,
     bucket_of,
@@ -80,7 +82,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )  # fmt: skip
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.queue_entry import Entering
-from fairlead.matching.compiled.codegen.queues import LATE, Queues
+from fairlead.matching.compiled.codegen.queues import LATE, LOOSE, Queues
 from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
@@ -107,8 +109,6 @@ from fairlead.model.plans.plan import Disposal
 
 AHEAD = 8
 """How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
-LOOSE = 1
-"""The flag of a key for which a relation without the newest event may be ready."""
 SIGNS = ("<", "<=")
 
 
@@ -204,7 +204,7 @@ class _Loop:
             code.increase(count_of(at))
             words = Array(WORDS)
             code.assign(w, choice(words[i], words.length > 0, base + (i << 21)))
-        if shape.windowed or shape.waits:
+        if shape.timed:
             code.assign(tm, Array(LaneArguments(at).time)[j] if lane.timed else 0)
         self.waiting.on_time(code, lane)
         if not lane.queues:
@@ -285,14 +285,25 @@ class _Loop:
         """An event that can only be a member, of one queue: it is queued after the search, if it stays. Where a relation
         without the newest event may be ready, it is queued first and everything is searched."""
         if not can_be_loose(self.shape):
-            self._into_queue(code, queue)
+            with self._unbarred(code, queue):
+                self._into_queue(code, queue)
             return
         with code.when(KEYS[k, FLAGS] & LOOSE):
-            self.entering.enter(code, queue)
+            with self._unbarred(code, queue):
+                self.entering.enter(code, queue)
             self._search_free(code)
             self._trim(code)
-        with code.otherwise():
+        with code.otherwise(), self._unbarred(code, queue):
             self._into_queue(code, queue)
+
+    @contextmanager
+    def _unbarred(self, code: Code, queue: int) -> Iterator[None]:
+        """What is done unless noted events forbid every relation with the event in this queue."""
+        early = [each for each in self.shape.noted if each.policy.early and self.shape.queue_of(each.policy.anchor) == queue]
+        with ExitStack() as blocks:
+            for each in early:
+                blocks.enter_context(code.when(negated(self.searching.barred(code, each, queue))))
+            yield
 
     def _into_queue(self, code: Code, queue: int) -> None:
         shape = self.shape
@@ -340,8 +351,12 @@ class _Loop:
         code.assign(entered, FALSE)
         for queue in members:
             with code.when(all_of(*in_time, accepted(queue))):
-                self.entering.enter(code, queue, self.entering.bucket(lane, queue))
-                code.assign(entered, TRUE)
+                with self._unbarred(code, queue):
+                    self.entering.enter(code, queue, self.entering.bucket(lane, queue))
+                    code.assign(entered, TRUE)
+                if can_be_loose(shape):
+                    with code.when(KEYS[k, FLAGS] & LOOSE):
+                        code.assign(entered, TRUE)
         self._note_several(code, noting, accepted)
         with code.when(entered):
             self._search_free(code)
@@ -353,8 +368,16 @@ class _Loop:
                 self._note(code, queue)
 
     def _note(self, code: Code, queue: int) -> None:
-        self.entering.enter(code, queue)
-        self.waiting.cancel(code, queue)
+        policy = next(each.policy for each in self.shape.noted if each.queue == queue)
+        if not policy.decisive:
+            self.entering.enter(code, queue)
+            self.waiting.cancel(code, queue)
+            return
+        tail = QUEUES[self.queues.at(queue), TAIL]
+        decides: list[Formula] = [tail == NONE]
+        decides += [self.layout.field("TIME")[tail] < tm] if policy.timed else []
+        with code.when(any_of(*decides)):
+            self.entering.enter(code, queue)
 
     def _enough(self, newest: int) -> list[Formula]:
         """Every queue has as many events as instances are needed, the newest event counted."""

@@ -35,7 +35,7 @@ class Layout:
         words = ["links", *(["high"] if self.keyed else []), "REF"]
         if self.keyed:
             words.append("KEY")
-        if shape.windowed or shape.waits:
+        if shape.timed:
             words.append("TIME")
         if accesses.chosen_bits or _reads_bits(shape):
             words.append("BITS")

@@ -61,6 +61,8 @@ from fairlead.matching.compiled.representation.formulas import (
 from fairlead.matching.compiled.representation.statements import KernelFunction
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 
+LOOSE = 1
+"""The flag of a key for which a relation without the newest event may be ready."""
 LATE = 2
 """The flag of a key with a queue that is not in the order of time."""
 

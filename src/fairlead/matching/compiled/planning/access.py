@@ -93,7 +93,7 @@ class Accesses:
         queues = set()
         for order in self.shape.orders:
             queues.add(self.shape.queue_of_slot[order.before if self.shape.recent else order.after])
-        return queues | {each.queue for each in self.shape.noted if not each.waits}
+        return queues | {each.queue for each in self.shape.noted if each.searched}
 
     def _bounds(self, slot: int, bound: frozenset[int]) -> list[Bound]:
         return [each for each in self.shape.bounds if each.slot == slot and each.slots <= bound]
@@ -188,7 +188,7 @@ class Accesses:
     def depends(self, slot: int, newest: int | None) -> bool:
         """Whether another event at this slot could help where the slots after it failed."""
         shape = self.shape
-        if any(not each.waits for each in shape.noted):
+        if any(each.searched for each in shape.noted):
             return True
         later = [each for each in range(slot + 1, shape.size) if newest is None or each != shape.newest_slot(newest)]
         if any(slot in test.slots and test.slots & set(later) for test in shape.tests):

@@ -94,7 +94,16 @@ class NotedFor:
     waits: bool
 
 
-Note = Plainly | EqualKeys | NotedFor
+@dataclass(frozen=True)
+class BarredBy:
+    """What a clause has noted can forbid every relation with the event. `every`: it is compared with each of them."""
+
+    word: str
+    alias: str
+    every: bool
+
+
+Note = Plainly | EqualKeys | NotedFor | BarredBy
 
 
 @dataclass(frozen=True)

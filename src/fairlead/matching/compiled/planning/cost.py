@@ -19,6 +19,7 @@ from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.planning.access import Access, Accesses, Way, can_be_loose
 from fairlead.matching.compiled.planning.arrival import (
     Arrival,
+    BarredBy,
     Branching,
     ByHash,
     ByNeighbour,
@@ -79,7 +80,7 @@ class Costs:
         self.shape, self.catalogue, self.accesses = shape, catalogue, Accesses(shape)
         self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
         self.names = shape.branch.alias_names()
-        self.between = [each for each in shape.noted if not each.waits]
+        self.between = [each for each in shape.noted if each.searched]
 
     def arrivals(self) -> list[Arrival]:
         return [self._arrival(lane) for lane in self.shape.lanes]
@@ -100,6 +101,9 @@ class Costs:
         notes: list[Note] = [EqualKeys((lane.key, *lane.joined))] if lane.joined else []
         costs = [LOG if set(lane.queues) & set(self.accesses.trees) else ONE]
         steps: tuple[Step, ...] = ()
+        early = [each for each in shape.noted if each.policy.early and shape.queue_of(each.policy.anchor) in members]
+        costs += [C if each.compares_all else ONE for each in early]
+        notes += [BarredBy(each.word, each.alias, each.compares_all) for each in early]
         if members:
             newest = members[0] if len(members) == 1 else None
             if newest is None or self.accesses.is_possible(newest):
@@ -187,7 +191,7 @@ class Costs:
 
     @staticmethod
     def _unspoilt(noted: NotedQueue) -> Cost:
-        return plus(LOG, C if noted.reads_members else ONE)
+        return plus(LOG, C if noted.compares_all else ONE)
 
     def _tests(self, slot: int, newest: int | None) -> list[Test]:
         """The tests of a slot. That no event is two members at once (tests without a text) fails once for each other member."""

@@ -14,6 +14,7 @@ from typing import assert_never
 from fairlead.matching.compiled.planning.access import Way
 from fairlead.matching.compiled.planning.arrival import (
     Arrival,
+    BarredBy,
     Branching,
     ByHash,
     ByNeighbour,
@@ -146,6 +147,8 @@ def note_words(note: Note) -> str:
             return f"with equal {' and '.join(', '.join(key) for key in note.keys)}"
         case NotedFor():
             return f"noted for {note.word} {note.alias}" + (", it is compared with what waits" if note.waits else "")
+        case BarredBy():
+            return f"first compared with {'every event' if note.every else 'the event'} noted for {note.word} {note.alias}"
     assert_never(note)
 
 

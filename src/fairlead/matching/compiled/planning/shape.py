@@ -10,6 +10,7 @@ from dataclasses import field
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
+from fairlead.matching.noted_events import NotedEventPolicy
 from fairlead.model.events.types import Kind
 from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.plan import Branch, Disposal, Subscription
@@ -95,14 +96,15 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 @dataclass(frozen=True)
 class NotedQueue:
     """The events that a clause notes: they are queued too, after the queues of members; `condition` tests one of them, at
-    `slot`, with the members. Between `since` and `until`; or after `since`, for `within` microseconds, if `until` is None: then
-    relations wait."""
+    `slot`, with the members. Between `since` and `until`; before `until`, if `since` is None; or after `since`, for `within`
+    microseconds, if `until` is None: then relations wait."""
 
     queue: int
     slot: int
-    since: int
+    since: int | None
     until: int | None
     condition: Formula
+    policy: NotedEventPolicy
     within: int = 0
     word: str = ""
     alias: str = ""
@@ -113,6 +115,17 @@ class NotedQueue:
     @property
     def waits(self) -> bool:
         return self.until is None
+
+    @property
+    def searched(self) -> bool:
+        """A search asks whether it forbids the members."""
+        return not self.waits and not self.policy.early
+
+    @property
+    def compares_all(self) -> bool:
+        """Every event that was noted may have to be compared with a relation."""
+        policy = self.policy
+        return self.reads_members or (policy.before and policy.timed and not policy.decisive)
 
 
 @dataclass(frozen=True)
@@ -190,6 +203,11 @@ class Shape:
     @property
     def windowed(self) -> bool:
         return self.subscription.within_us is not None
+
+    @property
+    def timed(self) -> bool:
+        """Times of events matter beside what conditions read of them."""
+        return self.windowed or any(each.timed for each in self.branch.noting)
 
     @property
     def paired(self) -> bool:

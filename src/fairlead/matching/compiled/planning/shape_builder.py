@@ -29,6 +29,7 @@ from fairlead.matching.compiled.planning.shape import (
 from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
+from fairlead.matching.noted_events import noted_event_policy
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.plans.expression import Predicate
 from fairlead.model.plans.plan import Branch, Subscription
@@ -61,10 +62,12 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         shape.tests += _apart(shape, catalogue)
     for at, clause in enumerate(branch.noting):
         rest = [_condition(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
-        mine = set(catalogue.accepts(clause.type))
-        twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
+        policy, within = noted_event_policy(subscription, branch, clause, catalogue), clause.apart_us or 0
+        twins = [slot for slot in sorted(branch.twins(clause, catalogue)) if not policy.before or slot != policy.anchor]
         rest += [SlotField("REF", clause.slot) != SlotField("REF", slot) for slot in twins]
-        reach = clause.slot, clause.since, clause.until, all_of(*rest), clause.apart_us
+        if policy.before and policy.timed:
+            rest.insert(0, SlotField("TIME", clause.slot) >= SlotField("TIME", policy.anchor) - within)
+        reach = clause.slot, clause.since, clause.until, all_of(*rest), policy, within
         shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)

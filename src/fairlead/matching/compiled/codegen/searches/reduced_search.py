@@ -40,6 +40,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     k,
     left,
     more,
+    tm,
     value_of,
     w,
 )
@@ -47,7 +48,7 @@ from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.contents import content, parts, replaced, same, slots_read
+from fairlead.matching.compiled.representation.contents import content, fields_read, parts, replaced, same, slots_read
 from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
@@ -145,7 +146,12 @@ class Semijoins:
     def _given(self, newest: int) -> list[Variable | Array]:
         """What a search passes on of the newest event."""
         bits = [b] if "BITS" in self.layout else []
-        return [k, w, *bits, *(value_of(at) for at in self._own(newest)), free, fresh, *self.state]
+        times = [tm] if self._reads_times else []
+        return [k, w, *bits, *times, *(value_of(at) for at in self._own(newest)), free, fresh, *self.state]
+
+    @property
+    def _reads_times(self) -> bool:
+        return any("TIME" in fields_read(each.condition) for each in self.shape.noted if each.searched)
 
     def _own(self, newest: int) -> list[int]:
         """The columns of the newest event that a node has."""
@@ -159,6 +165,8 @@ class Semijoins:
         code.assign(self.layout.field("REF")[e], w)
         if "BITS" in self.layout:
             code.assign(self.layout.field("BITS")[e], b)
+        if self._reads_times:
+            code.assign(self.layout.field("TIME")[e], tm)
         for number in self._own(newest):
             value = value_of(number)
             is_double = self.shape.columns[number].is_double
@@ -173,14 +181,14 @@ class Semijoins:
         from fairlead.matching.compiled.codegen.searches.semijoin_functions import SemijoinForm, reducing
 
         made = [self._begin(newest) for newest in self.first if newest is not None]
-        spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.noted) if not each.waits]
+        spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.noted) if each.searched]
         form = SemijoinForm(self.shape.size, self.shape.stride, self.layout.links, self.shape.recent, self.state)
         return [*made, *spoilt, self._holds(), self._key(), *reducing(form)]
 
     @cached_property
     def state(self) -> tuple[Array, ...]:
         """The arrays that these functions take."""
-        noted = [each.condition for each in self.shape.noted if not each.waits]
+        noted = [each.condition for each in self.shape.noted if each.searched]
         conditions = [*noted, *(each.condition for each in self.shape.tests)]
         ranked = any(part is RANKS for each in conditions for part in parts(each))
         trees, ranks = [TREES] if noted else [], [RANKS] if ranked else []
@@ -215,11 +223,10 @@ class Semijoins:
         for pair in instances if shape.contiguous else []:
             self._add(Constraint(frozenset(pair), beside=pair), TRUE)
         for at, clause in enumerate(shape.noted):
-            if clause.until is not None:
+            if clause.searched:
                 read = slots_read(clause.condition) - {clause.slot}
-                self._add(
-                    Constraint(frozenset({clause.since, clause.until, *read})), negated(call(f"spoilt_{at}", k, *self.state))
-                )
+                ends = {each for each in (clause.since, clause.until) if each is not None}
+                self._add(Constraint(frozenset({*ends, *read})), negated(call(f"spoilt_{at}", k, *self.state)))
 
     @staticmethod
     def _sortable(value: Formula, is_double: bool) -> Formula:
@@ -341,7 +348,10 @@ class Semijoins:
         REF, NEXT = self.layout.take("REF NEXT")
         queue, code = k * self.shape.stride + clause.queue, Code()
         first, root = QUEUES[queue, HEAD], QUEUES[queue, ROOT]
-        code.assign(c, call("after", first, REF[MEMBERS[clause.since]], root, NODES, LINKS, TREES))
+        if clause.since is None:
+            code.assign(c, first)
+        else:
+            code.assign(c, call("after", first, REF[MEMBERS[clause.since]], root, NODES, LINKS, TREES))
         with code.loop(all_of(c != NONE, REF[c] < REF[MEMBERS[clause.until]])):
             with code.when(self._placed(clause.condition)):
                 code.give(TRUE)

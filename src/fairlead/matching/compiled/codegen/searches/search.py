@@ -110,7 +110,7 @@ class Searching:
             name, code = "search_free" if newest is None else f"search_{newest}", Code()
             self._body(code, newest)
             own = [value_of(at) for at, column in enumerate(self.shape.columns) if column.queue == newest]
-            given: list[Variable | Array] = [k, *(() if newest is None else (w, b, bk, *own)), *STATE]
+            given: list[Variable | Array] = [k, *(() if newest is None else (w, b, bk, tm, *own)), *STATE]
             uses = uses_of(code.body)
             self.called |= uses.calls
             read: list[Argument] = [each for each in given if each.name in uses.names]
@@ -152,7 +152,7 @@ class Searching:
                 self._open(code, blocks, access, newest, inner)
                 inner = inner or access.way not in (Way.NEWEST, Way.NEIGHBOUR)
             for clause in self.shape.noted:
-                if not clause.waits:
+                if clause.searched:
                     blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
             for slot in sorted(self.opened(newest)):
                 code.assign(MEMBERS[slot], bound_to(slot))
@@ -174,7 +174,7 @@ class Searching:
             tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
         self._start(code, access, newest)
         bounded = inner and not once and newest in self.semijoins.first
-        last = slot == max(self.opened(newest)) and all(each.waits for each in self.shape.noted)
+        last = slot == max(self.opened(newest)) and not any(each.searched for each in self.shape.noted)
         innermost = last and not once and not bounded
         if innermost:  # it only counts: asking would cost it a tenth
             code.assign(walked, 0)
@@ -369,6 +369,8 @@ class Searching:
     def _unspoilt(self, code: Code, clause: NotedQueue, newest: int | None) -> Formula:
         """Whether no noted event forbids the members, after looking for one."""
         assert clause.until is not None
+        if clause.since is None:
+            return self._nothing_before(code, clause, clause.until, newest)
         at, node = self.at(clause.queue), bound_to(clause.slot)
         left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.since, clause.until))
         code.assign(node, call("after", QUEUES[at, HEAD], left, QUEUES[at, ROOT], NODES, LINKS, TREES))
@@ -377,6 +379,36 @@ class Searching:
             count_step(code)
             code.assign(node, self.layout.field("NEXT")[node])
         return any_of(node == NONE, self.ref[node] >= right)
+
+    def _nothing_before(self, code: Code, clause: NotedQueue, until: int, newest: int | None) -> Formula:
+        """The same for events before a member, from the last of them backwards."""
+        at, node, back = self.at(clause.queue), bound_to(clause.slot), self.layout.field("PREV")
+        right = self.placed(SlotField("REF", until), newest)
+        spoils = self.placed(clause.condition, newest)
+        code.assign(node, call("after", QUEUES[at, HEAD], right - 1, QUEUES[at, ROOT], NODES, LINKS, TREES))
+        with code.when(node == NONE):
+            code.assign(node, QUEUES[at, TAIL])
+        with code.otherwise():
+            code.assign(node, back[node])
+        return negated(self._spoilt_from(code, clause, spoils))
+
+    def barred(self, code: Code, clause: NotedQueue, newest: int) -> Formula:
+        """Whether a noted event forbids every relation with the newest event, which is its anchor."""
+        node, back = bound_to(clause.slot), self.layout.field("PREV")
+        code.assign(node, QUEUES[self.at(clause.queue), TAIL])
+        with code.when(all_of(node != NONE, self.ref[node] == w)):
+            code.assign(node, back[node])
+        return self._spoilt_from(code, clause, self.placed(clause.condition, newest))
+
+    def _spoilt_from(self, code: Code, clause: NotedQueue, spoils: Formula) -> Formula:
+        """Whether the node of a clause spoils, or one before it; of those that are decisive the last alone matters."""
+        node = bound_to(clause.slot)
+        if clause.policy.decisive:
+            return all_of(node != NONE, spoils)
+        with code.loop(all_of(node != NONE, negated(spoils))):
+            count_step(code)
+            code.assign(node, self.layout.field("PREV")[node])
+        return node != NONE
 
 
 def _leave(code: Code) -> None:
