@@ -20,15 +20,18 @@ from tests.testing.simulator.mutations import applied, found_after
 
 RUNS = int(os.environ.get("FAIRLEAD_SIMULATED_RUNS", sample_size(150)))
 QUICKLY_FOUND = (
+    "acknowledgement not written",
     "acknowledgement off by one",
+    "block dropped when readers share",
     "confirmed before it is stored",
     "delivered before derived",
     "derived before it is final",
     "derived twice",
     "numbers begin anew",
-    "past forgotten in a state",
+    "one order lost",
     "retraction dropped",
     "sent again without a look",
+    "silence forgotten",
     "snapshot ahead of the acknowledgement",
     "trimmed without a note",
 )

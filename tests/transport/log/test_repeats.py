@@ -14,7 +14,7 @@ from fairlead.testing.simulator.live.event_loop import SimulatedLoop
 from fairlead.testing.simulator.live.servers import SimulatedServers
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.blocks.repeats import REPEATED, repeats, without_repeats
+from fairlead.transport.log.blocks.repeats import repeats, without_repeats
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream
 from fairlead.transport.log.trims import TrimmedHead, TrimRecord, note_record
@@ -103,7 +103,7 @@ def test_a_block_counts_once_however_late_it_comes_again(kind: str, seed: int) -
         seen += await everything(raw, stream, len(seen))
         counted = [(each.block.source, each.block.lane, each.block.number) for each in seen if not each.block.rejected]
         assert sorted(counted) == sorted(publishing.known)
-        assert {each.block.rejected for each in seen} <= {"", REPEATED}
+        assert {each.block.rejected for each in seen} <= {"", "D038"}
         left = (await log.state(stream)).first
         heads = [each async for some in log.heads(stream, left - 1, len(seen)) for each in some]
         assert [each.block.rejected for each in heads] == [each.block.rejected for each in seen[left - 1 :]]

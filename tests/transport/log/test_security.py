@@ -22,7 +22,8 @@ authorization {
     { user: admin, password: secret }
     { user: desk, password: pass, permissions: {
         publish: { allow: ["fl.e.a.A.>", "$JS.API.>", "$KV.FL_TYPES.>", "$KV.FL_LEASES.>", "$KV.FL_ORIGINS.>"],
-                   deny: ["$JS.API.CONSUMER.CREATE.FL_TOPIC_b.>", "$JS.API.CONSUMER.CREATE.FL_TOPIC_b", "$JS.API.STREAM.LIST"] }
+                   deny: ["$JS.API.CONSUMER.CREATE.FL_TOPIC_b.>", "$JS.API.CONSUMER.CREATE.FL_TOPIC_b",
+                          "$JS.API.DIRECT.GET.FL_TOPIC_b.>", "$JS.API.DIRECT.GET.FL_TOPIC_b", "$JS.API.STREAM.LIST"] }
         subscribe: ["_INBOX.>"] } }
   ]
 }

@@ -7,8 +7,8 @@ The age of an event is the time since it was stored, up to the newest event of a
 log without new events is not trimmed.
 
     1. find the first block to keep, of those that all merged streams in use have copied
-       With `read`: record the plan, and look again. Who subscribes meanwhile is recorded first and then reads the plan
-       (subscriber/trim_check.py): so this finds the subscriber, or that one finds the plan and begins again
+       With `read`: record the plan, and look again. A new subscriber is recorded, and then reads the plan
+       (subscriber/trim_check.py): so this finds the subscriber, or the subscriber finds the plan and begins again
     2. note the heads of the last blocks before it, by source (transport/log/trims.py); before them, which blocks are repeats;
        after them, that they are trimmed
     3. trim the merged streams up to the first block that its topic keeps; of later ones that a topic is about to lose, note

@@ -109,6 +109,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, SimulatedCall]] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self.trouble: list[str] = []
+        self._stopped = False
         self.set_exception_handler(self._note)
 
     def _note(self, loop: asyncio.AbstractEventLoop, what: dict[str, Any]) -> None:
@@ -167,7 +168,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         """Callbacks until the loop is stopped; `run_forever` of the standard library calls this until then."""
         roll = self._rolls.random
-        while not self._stopping:  # type: ignore[attr-defined]
+        self._stopped = False
+        while not self._stopped:
             self._steps += 1
             if self._steps > self._steps_max:
                 self._stuck(f"{self._steps_max:,} steps do not end")
@@ -188,6 +190,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             if node.trap is not None and node.steps >= node.trap[0]:
                 (_, happens), node.trap = node.trap, None
                 happens()
+
+    def stop(self) -> None:
+        self._stopped = True
+        super().stop()
 
     def _wake(self) -> None:
         """The clock jumps to the next timers, whose callbacks are ready then."""
