@@ -36,7 +36,7 @@ def modes(event: dict[str, Any]) -> list[tuple[Headers, bytes]]:
     """A CloudEvent as a structured one, as a batch of one, and with its attributes in headers."""
     whole = json.dumps(event).encode()
     attributes = [(f"ce-{name}", value) for name, value in event.items() if name != "data"]
-    data = json.dumps(event.get("data")).encode() if "data" in event else b""
+    data = b"" if event.get("data") is None else json.dumps(event["data"]).encode()  # null is no data
     return [
         ([("Content-Type", "application/cloudevents+json")], whole),
         ([("Content-Type", "application/cloudevents-batch+json")], b"[" + whole + b"]"),
