@@ -13,10 +13,10 @@ import fairlead
 from fairlead.errors import StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
+from fairlead.runtime.live.forgotten_sources import FORGOTTEN, first_numbers, forget_source, joined_heads
 from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.transport.log.blocks.block_filter import ROUTES
-from fairlead.transport.log.forgotten_sources import FORGOTTEN, first_numbers, forget_source, joined_heads
 from fairlead.transport.log.names import TRIMS, merged_stream, topic_stream
 from fairlead.transport.log.trims import TrimmedHead, note_trimmed, trimmed_heads
 from tests.runtime.live.reading import APART, EMITTING, RULES, TYPES, ids, more

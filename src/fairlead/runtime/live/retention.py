@@ -12,7 +12,7 @@ log without new events is not trimmed.
        whether they are blocks: their readers look that up in the topics. Merged streams that nobody uses are removed
     4. trim the topics. If this is interrupted, the next call does it again from (1)
     5. forget the sources of which no stream has a block any more: those without a name of their own at once, others when they
-       have stored nothing for a time, of the newest event (transport/log/forgotten_sources.py)
+       have stored nothing for a time, of the newest event (forgotten_sources.py)
 
 Takes: a log. Gives: for each topic what is trimmed, and which subscribers have not read it. Never: trims a block whose head is
 not noted, or from a merged stream what its topic keeps.
@@ -32,6 +32,7 @@ from fairlead.runtime.live.core.derived_blocks import DERIVED
 from fairlead.runtime.live.core.lineage import head_of
 from fairlead.runtime.live.core.stream_groups import Origin, places_from_json
 from fairlead.runtime.live.core.stream_merge import PULSE
+from fairlead.runtime.live.forgotten_sources import FORGOTTEN, forget_source
 from fairlead.runtime.live.merged_streams import caught_up, sweep, topics_merged
 from fairlead.runtime.live.subscriber.leading_lineage import TABLE as ORIGINS
 from fairlead.runtime.live.subscriber.leading_lineage import base_key, leading_origin
@@ -41,7 +42,6 @@ from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapsho
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
-from fairlead.transport.log.forgotten_sources import FORGOTTEN, forget_source
 from fairlead.transport.log.names import TRIMS, token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
 from fairlead.transport.log.trims import (

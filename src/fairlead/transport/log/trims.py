@@ -25,10 +25,10 @@ from fairlead.dataclass import dataclass
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import ROUTES, is_marks
 from fairlead.transport.log.entry_values import entry_value, fits, unreadable
-from fairlead.transport.log.names import TRIMS as TABLE
-from fairlead.transport.log.names import topic_stream
+from fairlead.transport.log.names import TRIMS, topic_stream
 from fairlead.transport.log.protocol import Conflict, Log, Stored, TableEntry
 
+TABLE = TRIMS
 GENERATED = re.compile(r"s-[0-9a-f]{32}")
 """Sources whose name nobody chose: no publisher returns under it."""
 

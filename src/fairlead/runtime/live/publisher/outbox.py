@@ -27,6 +27,7 @@ import numpy as np
 from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError, LogError
 from fairlead.model.events.types import EventType
+from fairlead.runtime.live.forgotten_sources import first_numbers
 from fairlead.runtime.live.merged_streams import Throttle
 from fairlead.runtime.live.publisher.event_check import EventCheck, Row, too_large
 from fairlead.runtime.live.route_table import RouteMarks
@@ -43,7 +44,6 @@ from fairlead.transport.log.blocks.mixed_block import (
     runs,
 )
 from fairlead.transport.log.blocks.room import require_room
-from fairlead.transport.log.forgotten_sources import first_numbers
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
 

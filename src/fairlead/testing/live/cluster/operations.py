@@ -1,7 +1,7 @@
 """What operators do while a log is in use, at any moment: streams without readers are swept, types get attributes.
 
-Takes: a world (cluster, workers), rolls. Gives: context managers, like faults; afterwards everybody has to get on. Never:
-undoes it.
+Takes: a world (cluster, workers), rolls. Gives: context managers, like those of injected faults; afterwards all have to get
+on. Never: undoes it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import fairlead
 from fairlead.errors import LogError
@@ -17,6 +18,7 @@ from fairlead.runtime.live.client import Client
 from fairlead.testing.live.actors.setting import ADDED, NAMES
 from fairlead.testing.live.cluster.faults import Fault, World
 
+Answer = TypeVar("Answer")
 ATTEMPTS = 5
 """Servers may fail at the same time; each waits for as long as a client does."""
 
@@ -26,7 +28,7 @@ def swept(world: World, rolls: random.Random) -> Iterator[str]:
     """All merged streams are in use, and so are their sources: none may go."""
     gone = _done(world, lambda fl: fl.sweep())
     if gone:
-        raise LogError("N040", f"a stream in use was swept: {', '.join(map(str, gone))}", "see the leases of its readers")
+        raise LogError("N040", f"streams in use were swept: {', '.join(gone)}", "see the leases of their readers")
     yield "an operator sweeps"
 
 
@@ -44,8 +46,8 @@ def evolved_type(world: World, rolls: random.Random) -> Iterator[str]:
     yield f"type {name} gets the attribute {_done(world, declare)}"
 
 
-def _done(world: World, work: Callable[[Client], Awaitable[object]]) -> object:
-    async def attempt() -> object:
+def _done(world: World, work: Callable[[Client], Awaitable[Answer]]) -> Answer:
+    async def attempt() -> Answer:
         async with fairlead.connect(world.cluster.url, replicas=3) as fl:
             return await work(fl)
 

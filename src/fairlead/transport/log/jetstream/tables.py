@@ -115,7 +115,7 @@ class Tables:
             return await held.update(key, value, revision)
 
     async def remove(self, table: str, key: str, revision: int | None = None) -> None:
-        """Traces of removed entries cost everybody who looks at the table a request each."""
+        """Traces of removed entries cost a request each whenever a client looks at the table."""
         with translated(self._refusals):
             held = await self._table(table)
             if table in TRACELESS:

@@ -1,15 +1,15 @@
 """Sources that are forgotten: of a source of which the log has no block any more, nothing is kept but what all have in common.
 
-The heads of trimmed blocks (trims.py) are one entry for each stream and source. Every connection without a source name is a
-source, so they would grow for ever. Of sources that are forgotten one entry of the stream is left, with the largest of each
-number, by lane:
+The heads of trimmed blocks (transport/log/trims.py) are one entry for each stream and source. Every connection without a source
+name is a source, so they would grow for ever. Of sources that are forgotten one entry of the stream is left, with the largest
+of each number, by lane:
 
-    at, routes         a reader that lags is still told that it has lost something (runtime/live/subscriber/trim_check.py)
+    at, routes         a reader that lags is still told that it has lost something (subscriber/trim_check.py)
     number, sequence   a publisher that returns under a forgotten name begins after all of them, so no block and no event has a
                        number that another one of its source had
 
 Takes: a log, a stream, a source. Gives: the entry that is left. Never: forgets what another client has recorded meanwhile; is
-asked for a source that has blocks in the log (runtime/live/retention.py decides).
+asked for a source that has blocks in the log (retention.py decides).
 """
 
 from __future__ import annotations
