@@ -28,7 +28,8 @@ def record() -> list[Line]:
     """Two lives: the second begins after what the first had acknowledged, so two are given again."""
     first = [delivery(number) for number in range(JOINED + 1, 15)]
     second = [delivery(number) for number in range(13, ALL + 1)]
-    return [{"begun": "j"}, *first, {"acked": 12, "group": "g"}, {"begun": "j"}, *second, {"acked": ALL, "group": "g"}]
+    lives = [{"begun": "j"}, *first, {"acked": 12, "group": "g"}, {"begun": "j"}, *second, {"acked": ALL, "group": "g"}]
+    return [*lives, {"receipts": {"g": {"count": ALL}}}]
 
 
 def numbered(lines: list[Line], number: int) -> int:
@@ -71,17 +72,24 @@ def beyond(lines: list[Line], number: int) -> None:
     lines.append(delivery(ALL + 1))
 
 
+def miscounted(lines: list[Line], number: int) -> None:
+    lines[-1]["receipts"]["g"]["count"] -= 1
+
+
 def silent(lines: list[Line], number: int) -> None:
     lines.clear()
 
 
 def test_a_subscriber_that_receives_what_the_others_receive_has_no_problem() -> None:
     assert joined_problems("j", record(), WHOLE) == []
+    assert joined_problems("j", [record()[0], record()[-1]], WHOLE) == []  # nothing came after it had joined
     assert last_acknowledged(record()) == {"g": ALL}
 
 
 @pytest.mark.parametrize("number", [10, 16, 19])
-@pytest.mark.parametrize("damage", [without, doubled, another, taken_back, skipped, repeated, short, beyond, silent])
+@pytest.mark.parametrize(
+    "damage", [without, doubled, another, taken_back, skipped, repeated, short, beyond, miscounted, silent]
+)
 def test_every_difference_is_found(damage: Callable[[list[Line], int], None], number: int) -> None:
     lines = copy.deepcopy(record())
     damage(lines, number)

@@ -22,9 +22,12 @@ def joined_problems(name: str, lines: Iterable[Line], whole: Mapping[str, Delive
     """`whole`: by group, all deliveries."""
     problems: list[str] = []
     first, reached, acked, before = dict[str, int](), dict[str, int](), dict[str, int](), dict[str, int | None]()
+    receipts: Mapping[str, Mapping[str, int]] = {}
     for line in lines:
         if "begun" in line:
             before = {}
+        elif "receipts" in line:
+            receipts = line["receipts"]
         elif "acked" in line:
             acked[line["group"]] = int(line["acked"])
         elif "number" in line:
@@ -44,6 +47,9 @@ def joined_problems(name: str, lines: Iterable[Line], whole: Mapping[str, Delive
             if delivery_of(line) != known:
                 problems.append(f"{name} is given {delivery_of(line)} as number {number}, and others {known}")
     for key, each in whole.items():
-        if reached.get(key, 0) != len(each.lines) and (key in first or each.lines):
-            problems.append(f"{name} has come to number {reached.get(key, 0)}, and others to {len(each.lines)}")
+        counted = receipts.get(key, {}).get("count", 0)  # of the lineage: also if nothing came after it had joined
+        if counted != len(each.lines) or reached.get(key, counted) != counted:
+            problems.append(
+                f"{name} has come to number {reached.get(key)}, counts {counted}, and others have {len(each.lines)}"
+            )
     return problems
