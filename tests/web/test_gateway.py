@@ -19,6 +19,7 @@ import pytest
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
 
+from fairlead.language.compiler import compile_text
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.gateway import Settings
 from fairlead.web.metrics import METRICS
@@ -153,6 +154,32 @@ def test_counters_are_in_the_format_of_prometheus() -> None:
             assert samples[requests, ("method", "other"), ("path", "other"), ("status", "404")] == 1
             assert samples["fairlead_gateway_streams_open", ("kind", "sse")] == 0
             assert samples["fairlead_gateway_request_seconds_total", ("path", "/events")] > 0
+
+    run(work)
+
+
+def test_the_warnings_of_the_plan_are_in_the_answer() -> None:
+    """The same as `compile` gives, with their places in the text that was sent; also if the subscription is there already."""
+
+    async def work() -> None:
+        async with asking() as asker:
+            types = "TOPIC a (A); TOPIC b (B); TYPE A (k INT, at TIMESTAMP) TIME at; TYPE B (k INT, at TIMESTAMP) TIME at"
+            assert (await asker.post("/types", {"text": types}))[0] == 200
+            for number, rules in enumerate(
+                (
+                    "SUBSCRIPTION S MATCH A a AND B b PER k",
+                    "SUBSCRIPTION S MATCH A a THEN B b PER k",
+                    "SUBSCRIPTION R MATCH A a\nSUBSCRIPTION S MATCH A a THEN B b",
+                    "ORDER BY at SUBSCRIPTION S MATCH A a THEN B b PER k",
+                )
+            ):
+                wanted = compile_text(f"{types}; {rules}").warnings
+                for _ in range(2):
+                    status, told = await asker.post("/subscriptions", {"name": f"desk-{number}", "rules": rules})
+                    assert status == 201
+                    assert [each["code"] for each in told["warnings"]] == [each.code for each in wanted]
+                    assert all(each["problem"] and each["fix"] for each in told["warnings"])
+                assert any(each["code"] == "W017" for each in told["warnings"]) is (number in (1, 2))
 
     run(work)
 

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from fairlead.errors import DataError, FairleadError, LanguageError, LogError, StateError, UnsupportedError, UsageError
+from fairlead.model.plans.plan import LintWarning
 
 STATUS: dict[type[FairleadError], int] = {
     DataError: 422,
@@ -59,6 +60,12 @@ def status_of(error: FairleadError) -> int:
 def told(error: FairleadError) -> dict[str, Any]:
     place = None if error.place is None else str(error.place)
     return {"code": error.code, "place": place, "problem": error.problem, "fix": error.fix}
+
+
+def warning(found: LintWarning) -> dict[str, Any]:
+    """In the form of an error."""
+    place = None if found.place is None else str(found.place)
+    return {"code": found.code, "place": place, "problem": found.problem, "fix": found.fix}
 
 
 def answer(error: FairleadError) -> web.Response:

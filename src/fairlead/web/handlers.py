@@ -17,6 +17,7 @@ from fairlead.runtime.live.registry import TABLE
 from fairlead.transport.files.documents import json_value
 from fairlead.web.access.scopes import check_declarations, check_declare, check_name, check_operator, check_records
 from fairlead.web.bodies import Bodies, Placed
+from fairlead.web.faults import warning
 from fairlead.web.gateway import CALLER, GATEWAY, Gateway
 from fairlead.web.metrics import CONTENT
 from fairlead.web.streams.asked import start_of
@@ -108,7 +109,13 @@ async def subscribe(request: web.Request) -> web.Response:
     async with gateway.sessions.turn(name):
         await gateway.sessions.end(name)
         async with gateway.client.subscribe(rules, name=name, start=start) as sub:
-            told = {"name": name, "subscriptions": [each.name for each in sub.plan.subscriptions], "digest": sub.plan.digest}
+            plan = sub.plan
+    told = {
+        "name": name,
+        "subscriptions": [each.name for each in plan.subscriptions],
+        "digest": plan.digest,
+        "warnings": [warning(each) for each in plan.warnings],
+    }
     return web.json_response(told, status=201, headers={"Location": f"/subscriptions/{name}/events"})
 
 

@@ -197,7 +197,7 @@ DECLARE = operation(
 )
 SUBSCRIBE = operation(
     "Make a durable subscription, or see that it is there",
-    {201: _answer("It is there", _object(name=TEXT, subscriptions=_array(TEXT), digest=TEXT))},
+    {201: _answer("It is there", _object(name=TEXT, subscriptions=_array(TEXT), digest=TEXT, warnings=_array(_ref("Error"))))},
     *(400, 409, 413, 422, 503),
     requestBody={
         "required": True,

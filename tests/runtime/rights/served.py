@@ -178,6 +178,8 @@ async def _stored(js: JetStreamContext) -> Everything:
             one = await reading.next_msg(20)
             at = one.metadata
             content = f"{at.timestamp} {one.headers} {one.data!r}"
+            if "Nats-TTL" in (one.headers or {}):
+                continue  # the trace of a removed lease, which goes by itself
             messages.append(StoredMessage(name, at.sequence.stream, one.subject, content))
         await reading.unsubscribe()
     return Everything(tuple((each.config.name or "", str(each.config)) for each in told), tuple(messages))

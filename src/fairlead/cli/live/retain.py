@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
 @click.command(short_help="Trim the topics of a log by their policies, or what all subscribers have read.")
 @click.option("--apply", is_flag=True, help="Remove the blocks. Without this option, only show what would be removed.")
 @click.option("--read", is_flag=True, help="Also trim topics without KEEP, as far as all durable subscribers have read them.")
+@click.option(
+    "--forget-sources",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Also forget named sources without events in the log that have stored nothing for so long.",
+)
 @click.option("--every", type=click.FloatRange(min=1), metavar="SECONDS", help="Repeat until interrupted.")
 @log_options
 @json_option
-def retain(apply: bool, read: bool, every: float | None, where: LogAddress, as_json: bool) -> None:
+def retain(
+    apply: bool, read: bool, forget_sources: float | None, every: float | None, where: LogAddress, as_json: bool
+) -> None:
     """Show what the policies of the topics (`TOPIC name (…) KEEP 30 DAYS`) trim, and with --apply trim it.
 
     \b
@@ -35,9 +44,10 @@ def retain(apply: bool, read: bool, every: float | None, where: LogAddress, as_j
     A policy applies to subscribers that have not read the events, too: the column `not read by` names them. When such a
     subscriber resumes, it gets an error that says what it lost (S144).
     """
+    forgotten = None if forget_sources is None else timedelta(days=forget_sources)
     with where.opened() as fl:
         while True:
-            found = fl.retain(apply=apply, read=read)
+            found = fl.retain(apply=apply, read=read, sources=forgotten)
             if as_json:
                 print_json({"applied": apply, "topics": [asdict(each) | {"blocks": each.blocks} for each in found]})
             else:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
@@ -232,16 +233,22 @@ class Client:
         """The streams of the log, and how far the durable subscribers are."""
         return await overview_of(self._ready(), await self.types())
 
-    async def retain(self, *, apply: bool = False, read: bool = False) -> tuple[TopicRetention, ...]:
+    async def retain(
+        self, *, apply: bool = False, read: bool = False, sources: timedelta | None = None
+    ) -> tuple[TopicRetention, ...]:
         """Trim the topics by their policies (KEEP), and return what was trimmed; without `apply`, what would be.
 
-        `read`: trim topics without a policy as far as all durable subscribers have read them.
+        `read`: trim topics without a policy as far as all durable subscribers have read them. `sources`: forget named sources
+        of which the log has no events, if they have stored nothing for so long before the newest event.
         """
+        require_kind("retain", "sources", sources, (timedelta, NONE), "a timedelta", "retain(sources=timedelta(days=90))")
         for argument, value in (("apply", apply), ("read", read)):
             require_kind("retain", argument, value, (bool,), "True or False", "retain(apply=True)")
         self._ready()
         await self._registry.refresh()
-        return await retain(self._ready(), await self._registry.all_topics(), apply=apply, read=read)
+        kept = None if sources is None else sources // timedelta(microseconds=1)
+        topics = await self._registry.all_topics()
+        return await retain(self._ready(), topics, apply=apply, read=read, sources_us=kept)
 
     @property
     def rejected(self) -> Mapping[str, int]:

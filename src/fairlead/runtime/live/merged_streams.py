@@ -26,7 +26,7 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.transport.log.entry_values import entry_value
-from fairlead.transport.log.names import LEASES, merged_stream
+from fairlead.transport.log.names import LEASES, MERGED, TRIMS, merged_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Log, MergeLag, Stream
 from fairlead.transport.log.signed_log import ignored
@@ -96,7 +96,23 @@ async def sweep(log: Log) -> list[str]:
     removed = [each for each in await log.merged() if each.name not in kept]
     for each in removed:
         await log.remove_stream(each)
+    await _forget_removed(log)
     return [each.name for each in removed]
+
+
+async def _forget_removed(log: Log) -> None:
+    """What is recorded of trimmed blocks of merged streams that are gone: a stream that is created again under the name begins
+    anew. The keys are read first, so that nothing of a new one is removed."""
+    keys = [each for each in await log.keys(TRIMS) if each.startswith(MERGED)]
+    there = {each.name for each in await log.merged()} if keys else set[str]()
+    for key in keys:
+        if key.partition(".")[0] not in there and await log.get(TRIMS, key) is not None:
+            try:
+                await log.remove(TRIMS, key)
+            except LogError as error:
+                if error.code != "N003":  # a client that may remove streams only
+                    raise
+                return
 
 
 def lease_value(topic_sets: Iterable[Sequence[str]], seconds: float) -> bytes:

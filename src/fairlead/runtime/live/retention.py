@@ -14,6 +14,8 @@ log without new events is not trimmed.
     3. trim the merged streams up to the first block that its topic keeps; of later ones that a topic is about to lose, note
        whether they are blocks: their readers look that up in the topics. Merged streams that nobody uses are removed
     4. trim the topics. If this is interrupted, the next call does it again from (1)
+    5. forget the sources of which no stream has a block any more: those without a name of their own after an hour without
+       events, others after a time that is given, up to the newest event (forgotten_sources.py)
 
 Takes: a log. Gives: for each topic what is trimmed, and which subscribers have not read it. Never: trims a block whose head is
 not noted, or from a merged stream what its topic keeps.
@@ -22,7 +24,7 @@ not noted, or from a merged stream what its topic keeps.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -30,8 +32,11 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.language.checking.topics import KeepPolicy
 from fairlead.model.events.types import HEARTBEAT
+from fairlead.runtime.live.core.derived_blocks import DERIVED
 from fairlead.runtime.live.core.lineage import head_of
 from fairlead.runtime.live.core.stream_groups import Origin, places_from_json
+from fairlead.runtime.live.core.stream_merge import PULSE
+from fairlead.runtime.live.forgotten_sources import FORGOTTEN, forget_source
 from fairlead.runtime.live.merged_streams import caught_up, sweep, topics_merged
 from fairlead.runtime.live.subscriber.leading_lineage import TABLE as ORIGINS
 from fairlead.runtime.live.subscriber.leading_lineage import base_key, leading_origin
@@ -42,9 +47,10 @@ from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.repeats import REPEATED
 from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
-from fairlead.transport.log.names import token, topic_stream
+from fairlead.transport.log.names import TRIMS, token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
 from fairlead.transport.log.trims import (
+    GENERATED,
     Heads,
     TrimmedHead,
     TrimRecord,
@@ -57,6 +63,9 @@ from fairlead.transport.log.trims import (
 )
 
 TABLE = "FL_TOPICS"
+UNNAMED_US = 3_600_000_000
+"""After an hour without events, a source that has no name of its own and no block is forgotten: until then a copy of one of its
+blocks that arrives late is recognised (blocks/repeats.py)."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +105,12 @@ async def keep_of(log: Log, topic: str) -> KeepPolicy | None:
     return KeepPolicy(told["age_us"], told["bytes"])
 
 
-async def retain(log: Log, topics: Iterable[str], *, apply: bool, read: bool) -> tuple[TopicRetention, ...]:
+async def retain(
+    log: Log, topics: Iterable[str], *, apply: bool, read: bool, sources_us: int | None = None
+) -> tuple[TopicRetention, ...]:
     """What the policies of these topics trim; with `read`, topics without a policy are trimmed as far as all durable
-    subscribers have read them. Nothing is removed unless `apply`. Raises LogError if a merged stream has stopped."""
+    subscribers have read them. Nothing is removed unless `apply`. `sources_us`: the time after which a source without blocks
+    is forgotten; None: never, if it has a name. Raises LogError if a merged stream has stopped."""
     streams = {name: await log.open_topics([name]) for name in sorted(topics)}
     states = {name: await log.state(each) for name, each in streams.items()}
     merged = {each: await log.open_topics(each) for each in sorted(await topics_merged(log))}
@@ -118,11 +130,13 @@ async def retain(log: Log, topics: Iterable[str], *, apply: bool, read: bool) ->
     cuts = {each.topic: each.first + each.trimmed for each in found if each.trimmed}
     if apply and cuts:
         await sweep(log)
+        left = set[tuple[str, str]]()
         for parts in sorted(merged, key=len, reverse=True):  # 3
             if not cuts.keys().isdisjoint(parts):
-                await _trim_merged(log, merged[parts], {*parts} & cuts.keys())
+                left |= await _trim_merged(log, merged[parts], {*parts} & cuts.keys())
         for topic, cut in cuts.items():  # 4
             await log.trim(streams[topic], cut)
+        await _forget_sources(log, cuts, merged, left, newest, sources_us)  # 5
     if apply and read:
         for stream in streams.values():
             await end_plan(log, stream.name)
@@ -137,6 +151,31 @@ async def _begun(log: Log, stream: Stream, topic: TopicRetention, *, planned: bo
         if not await begin_trim(log, stream.name, cut, planned=planned):
             return replace(topic, trimmed=0, why="", behind=())
     return topic
+
+
+async def _forget_sources(
+    log: Log,
+    topics: Iterable[str],
+    merged: Mapping[tuple[str, ...], Stream],
+    left: Collection[tuple[str, str]],
+    newest: int,
+    sources_us: int | None,
+) -> None:
+    """`left`: the topics and sources of blocks that merged streams still have. `newest`: when the last block was stored. Heads
+    of a merged stream only tell what its readers have lost, so those are forgotten alike."""
+    streams = {topic_stream(topic): topic for topic in topics}
+    held = {topic: {*await log.sources(topic)} for topic in streams.values()}
+    names = {*streams, *(each.name for each in merged.values())}
+    for stream, _, source in [key.partition(".") for key in await log.keys(TRIMS)]:
+        named = not GENERATED.fullmatch(source)
+        after_us = sources_us if named else min(UNNAMED_US, UNNAMED_US if sources_us is None else sources_us)
+        if stream not in names or source in ("", FORGOTTEN, PULSE) or after_us is None:
+            continue
+        if source.startswith(DERIVED):
+            continue  # their numbers follow from the relations; there is one for each subscription
+        if stream in streams and (source in held[streams[stream]] or (streams[stream], source) in left):
+            continue
+        await forget_source(log, stream, source, newest - after_us)
 
 
 async def _planned(
@@ -174,14 +213,15 @@ async def _note_heads(log: Log, stream: Stream, first: int, cut: int) -> None:
         await note_trimmed(log, stream.name, source, found)
 
 
-async def _trim_merged(log: Log, stream: Stream, moved: set[str]) -> None:
+async def _trim_merged(log: Log, stream: Stream, moved: set[str]) -> set[tuple[str, str]]:
     """Trims a merged stream up to the first block that its topic keeps. The blocks of a topic have their order here, too: after
-    one that it keeps, it keeps all. `moved`: the topics that are trimmed."""
-    state, left = await log.state(stream), set(moved)
+    one that it keeps, it keeps all. `moved`: the topics that are trimmed. Returns the topics and sources of blocks that are
+    left here, and not in their topics."""
+    state, left, stale = await log.state(stream), set(moved), set[tuple[str, str]]()
     heads, cut, judged, rejected = dict[str, dict[str, TrimmedHead]](), 0, 0, list[int]()
     gone: dict[tuple[str, str], Heads] = {}
     if state.first > state.last:
-        return
+        return stale
     async with aclosing(log.heads(stream, state.first - 1, state.last)) as reading:  # type: ignore[type-var]
         async for blocks in reading:
             for each in blocks:
@@ -191,6 +231,8 @@ async def _trim_merged(log: Log, stream: Stream, moved: set[str]) -> None:
                     judged = each.sequence
                     if not cut:
                         add_heads(heads, [each])
+                    else:
+                        stale.add((each.block.topic, each.block.source))
                 else:
                     left.discard(each.block.topic)
                     cut = cut or each.sequence
@@ -202,6 +244,7 @@ async def _trim_merged(log: Log, stream: Stream, moved: set[str]) -> None:
     await note_record(log, stream.name, TrimRecord(max(cut, 1), judged, tuple(each for each in rejected if each <= judged)))
     if cut > state.first:
         await log.trim(stream, cut)
+    return stale
 
 
 async def _is_trimmed(log: Log, stored: Stored, gone: dict[tuple[str, str], Heads]) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
@@ -121,8 +122,10 @@ class SyncClient:
     def overview(self) -> Overview:
         return self._call(self._client.overview())
 
-    def retain(self, *, apply: bool = False, read: bool = False) -> tuple[TopicRetention, ...]:
-        return self._call(self._client.retain(apply=apply, read=read))
+    def retain(
+        self, *, apply: bool = False, read: bool = False, sources: timedelta | None = None
+    ) -> tuple[TopicRetention, ...]:
+        return self._call(self._client.retain(apply=apply, read=read, sources=sources))
 
     def sweep(self) -> list[str]:
         return self._call(self._client.sweep())

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
-from fairlead.errors import LogError
-from fairlead.testing.live.campaign import Campaign
+from fairlead.testing.live.campaign import Campaign, Report
 from fairlead.testing.live.cluster.schedule import schedule, until
+from fairlead.testing.live.run_journal import Say, run_command
 
 
 def main() -> int:
@@ -22,17 +21,12 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=0.25, help="seconds between a publisher's bursts")
     parser.add_argument("--folder", type=Path, help="keep data, logs and records there")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fairlead-failures-") as temporary:
-        folder = given.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with Campaign(folder, given.pause, say=lambda line: print(line, flush=True)) as campaign:
-                report = campaign.run(until(given.seconds, schedule(given.seed, given.faults)))
-        except LogError as error:
-            print(error, file=sys.stderr)
-            return 1
-    print(report.outcome)
-    return 1 if report.problems else 0
+
+    def run(folder: Path, say: Say) -> Report:
+        with Campaign(folder, given.pause, say) as campaign:
+            return campaign.run(until(given.seconds, schedule(given.seed, given.faults)))
+
+    return run_command(given.folder, run)
 
 
 if __name__ == "__main__":

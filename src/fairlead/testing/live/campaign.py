@@ -14,7 +14,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
@@ -23,23 +23,29 @@ import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
-from fairlead.testing.live.actors.setting import JOINING, RELAYED, RULES, SOURCES, STREAMS, TYPES
+from fairlead.testing.live.actors.setting import JOINING, RELAYED, RULES, SOURCES, STARTS, STREAMS, TYPES
 from fairlead.testing.live.cluster.faults import FAULTS
+from fairlead.testing.live.cluster.operations import OPERATIONS
 from fairlead.testing.live.cluster.schedule import ScheduledFaults
 from fairlead.testing.live.cluster.servers import Cluster
+from fairlead.testing.live.run_journal import RunJournal, Say
+from fairlead.testing.live.soak.usage import shortage
 from fairlead.testing.live.verdict.comparison import (
     Counts,
     judged,
+    judged_joined,
     the_exports,
     the_log,
     the_rest,
     wait_for_deliveries,
     wait_for_derived,
+    wait_for_joined,
 )
 from fairlead.transport.log.names import merged_stream, topic_stream
 
 GET_ON_SECONDS_MAX = 90.0
-"""After an injected fault is undone: elections, reconnections, new consumers, on a busy machine."""
+"""After an injected fault is undone: elections, reconnections, new consumers. On a machine that has more to do than it can, as
+many times as long (usage.py)."""
 
 JOINING_AFTER = 3
 """Steps after which late subscribers join, unless a failure has started them with all others."""
@@ -69,10 +75,9 @@ class Report:
 class Campaign:
     """`pause`: seconds between a publisher's small bursts. `say` is called with progress messages."""
 
-    def __init__(self, folder: Path, pause: float = 0.25, say: Callable[[str], None] = lambda line: None) -> None:
-        self._folder, self._pause, self._say = folder, pause, say
-        self._began = time.monotonic()
-        self.told: list[str] = []
+    def __init__(self, folder: Path, pause: float = 0.25, say: Say = lambda line: None) -> None:
+        self._folder, self._pause, self.journal = folder, pause, RunJournal(say)
+        self.say = self.journal.say
         self._faults: Counter[str] = Counter()
         self.streams = [topic_stream(each[0]) if len(each) == 1 else merged_stream(each) for each in STREAMS]
 
@@ -89,9 +94,13 @@ class Campaign:
                 Worker(name, self._folder, "actors.subscriber", "acked", [url_of(name), name, rules, RELAYED.get(name, "")])
                 for name, rules in RULES.items()
             ]
+            self.joiners = [
+                Worker(name, self._folder, "actors.subscriber", "acked", [url_of(name), name, RULES["one"], "", start])
+                for name, start in STARTS.items()
+            ]
             for each in self.workers:
                 stack.callback(each.kill)
-                if each.name not in JOINING:
+                if each.name not in (*JOINING, *STARTS):
                     each.start()
             self._held = stack.pop_all()
         return self
@@ -101,15 +110,11 @@ class Campaign:
 
     @property
     def workers(self) -> list[Worker]:
-        return [*self.publishers, *self.subscribers]
+        return [*self.publishers, *self.subscribers, *self.joiners]
 
     async def _declare(self) -> None:
         async with fairlead.connect(self.cluster.url, replicas=3) as fl:
             await fl.declare(TYPES)
-
-    def say(self, line: str) -> None:
-        self.told.append(f"{time.monotonic() - self._began:6.1f}  {line}")
-        self._say(self.told[-1])
 
     def run(self, steps: Iterable[ScheduledFaults]) -> Report:
         """Raises LogError if a worker makes no progress after an injected fault."""
@@ -125,7 +130,7 @@ class Campaign:
 
     def _join(self) -> None:
         """The late subscribers start, if they have not."""
-        for each in self.subscribers:
+        for each in (*self.subscribers, *self.joiners):
             if not each.started:
                 each.start()
                 self.say(f"subscriber {each.name} joins")
@@ -136,21 +141,21 @@ class Campaign:
         with ExitStack() as stack:
             for name in step.faults:
                 self._faults[name] += 1
-                self.say(stack.enter_context(FAULTS[name](self, rolls)))
+                self.say(stack.enter_context((FAULTS | OPERATIONS)[name](self, rolls)))
             yield
         self.say("  repaired")
 
     def get_on(self, when: str) -> None:
         """Waits until every worker has made progress."""
-        since, end = time.monotonic_ns(), time.monotonic() + GET_ON_SECONDS_MAX
+        since, begun = time.monotonic_ns(), time.monotonic()
         waiting = [each for each in self.workers if each.started]
         while waiting := [each for each in waiting if each.record.last(each.key) < since]:
             for each in self.workers:
                 if each.ended:
                     raise LogError("N040", f"{when}, {each.ended}", "see its record")
-            if time.monotonic() > end:
+            if time.monotonic() > begun + GET_ON_SECONDS_MAX * shortage():
                 names = ", ".join(each.name for each in waiting)
-                history = "\n".join([*self.told, *(each.tasks() for each in waiting)])
+                history = "\n".join([*self.journal.told, *(each.tasks() for each in waiting)])
                 raise LogError("N040", f"{when}, {names} made no progress\n{history}", f"see the records in {self._folder}")
             time.sleep(0.05)
         self.say("  all get on")
@@ -158,23 +163,29 @@ class Campaign:
     def _finished(self) -> Report:
         problems = self._stopped(self.publishers)  # 3
         self.say("publishers are done")
-        copy = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
-        while wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX):
-            later = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
+        copy = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX * shortage()))
+        while wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX * shortage()):
+            later = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX * shortage()))
             if later.count == copy.count:  # there are no more answers
                 break
             copy = later
         self.say("the log is copied")
+        wait_for_joined(self.joiners, self._of("one"), GET_ON_SECONDS_MAX * shortage())
         exported = asyncio.run(the_exports(self.cluster.url, self._folder))
         asyncio.run(wait_for_derived(self.cluster.url, exported))
-        problems += self._stopped(self.subscribers)
+        problems += self._stopped([*self.subscribers, *self.joiners])
         self.say("subscribers are done")
         outcome = asyncio.run(the_rest(self.cluster.url, copy, exported))  # 4
         found, counts = judged(outcome, self.workers, self.subscribers)
+        found += judged_joined(self.joiners, self._of("one"))
+        counts["joined"] = {each.name: sum("number" in line for line in each.record.lines) for each in self.joiners}
         troubles = [line["trouble"] for each in self.workers for line in each.record.lines if "trouble" in line]
         codes = Counter(sorted(each[:4] for each in troubles))
         self.say("judged")
-        return Report(problems + found, self.told, {"faults": dict(self._faults), **counts, "survived": dict(codes)})
+        return Report(problems + found, self.journal.told, {"faults": dict(self._faults), **counts, "survived": dict(codes)})
+
+    def _of(self, name: str) -> Worker:
+        return next(each for each in self.subscribers if each.name == name)
 
     def _stopped(self, workers: list[Worker]) -> list[str]:
         for each in workers:

@@ -32,6 +32,8 @@ class MemoryLog:
         self._streams: dict[str, list[Stored]] = {}
         self._trimmed: dict[str, int] = {}
         """By stream, how many of its first blocks were trimmed."""
+        self._removals: dict[str, int] = {}
+        """By stream, how often it was removed: what is made again under the name is another one."""
         self._readers: dict[str, list[str]] = {}
         self._tails: dict[tuple[str, str, str | None], Stored] = {}
         """By topic, source and type; the last of any type under None."""
@@ -54,7 +56,11 @@ class MemoryLog:
     def _opened(self, name: str, sources: Sequence[str]) -> Stream:
         if name not in self._streams:
             self._made(name, sources)
-        return Stream(name, "memory")
+        return self._stream(name)
+
+    def _stream(self, name: str) -> Stream:
+        removed = self._removals.get(name, 0)
+        return Stream(name, f"memory-{removed}" if removed else "memory")
 
     def _made(self, name: str, sources: Sequence[str]) -> None:
         self._streams[name] = []
@@ -183,7 +189,9 @@ class MemoryLog:
         self._revision += 1
         self._tables.setdefault(table, {})[key] = TableEntry(value, self._revision, at, after)
 
-    async def remove(self, table: str, key: str) -> None:
+    async def remove(self, table: str, key: str, revision: int | None = None) -> None:
+        if revision is not None and revision != await self.revision_of(table, key):
+            raise Conflict(f"{key} has another revision than {revision}")
         self._remove(table, key)
 
     def _remove(self, table: str, key: str) -> None:
@@ -210,7 +218,7 @@ class MemoryLog:
         return self._clock()
 
     async def merged(self) -> list[Stream]:
-        return [Stream(name, "memory") for name in sorted(self._streams) if name.startswith("FL_M_")]
+        return [self._stream(name) for name in sorted(self._streams) if name.startswith("FL_M_")]
 
     async def behind(self) -> list[MergeLag]:
         return []
@@ -219,7 +227,8 @@ class MemoryLog:
         self._removed(stream.name)
 
     def _removed(self, name: str) -> None:
-        self._streams.pop(name, None)
+        if self._streams.pop(name, None) is not None:
+            self._removals[name] = self._removals.get(name, 0) + 1
         self._trimmed.pop(name, None)
         for readers in self._readers.values():
             if name in readers:

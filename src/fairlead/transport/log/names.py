@@ -15,11 +15,15 @@ from fairlead.transport.log.blocks.block_filter import MIXED, ROUTES
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
 LEASES = "FL_LEASES"
-"""The table of leases. Its entries may go when `LEASES_KEPT_SECONDS` have passed, the traces of removed ones soon."""
+"""The table of leases. Its entries may go when `LEASES_KEPT_SECONDS` have passed."""
+TRIMS = "FL_TRIMS"
+"""The table of what was trimmed (trims.py)."""
 LEASES_KEPT_SECONDS = 8 * 24 * 3600
 """A day more than the longest lease."""
+TRACELESS = (LEASES, TRIMS)
+"""Tables with an entry for each subscriber, or each source, that ever was: nothing is left of removed ones after
+`REMOVED_SECONDS`, the shortest time for which a server keeps a message."""
 REMOVED_SECONDS = 1
-"""The shortest time for which a server keeps a message: nobody looks for a lease that was given back."""
 DERIVED = re.compile(r"e-[0-9a-f]{24}-[0-9a-f]{1,16}")
 """The sources of derived events: the digest of a subscription, and the origin of its lineage. No publisher has such a name."""
 APART = "=e"

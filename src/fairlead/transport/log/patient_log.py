@@ -103,8 +103,8 @@ class PatientLog:
     async def revision_of(self, table: str, key: str) -> int:
         return await self._asked(lambda: self._log.revision_of(table, key))
 
-    async def remove(self, table: str, key: str) -> None:
-        await self._asked(lambda: self._log.remove(table, key))
+    async def remove(self, table: str, key: str, revision: int | None = None) -> None:
+        await self._asked(lambda: self._log.remove(table, key, revision))
 
     async def keys(self, table: str) -> list[str]:
         return await self._asked(lambda: self._log.keys(table))

@@ -154,7 +154,9 @@ class Log(Protocol):
         """The revision of the last change of a key, its removal included; 0 if there is none. `put` accepts it, too."""
         ...
 
-    async def remove(self, table: str, key: str) -> None: ...
+    async def remove(self, table: str, key: str, revision: int | None = None) -> None:
+        """With `revision`, only if that is the current one. Raises Conflict."""
+        ...
 
     async def keys(self, table: str) -> list[str]:
         """Sorted by name; may include keys of removed values."""

@@ -18,6 +18,7 @@ more than one head for each type of a source in a stream.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Protocol
@@ -26,12 +27,14 @@ from fairlead.dataclass import dataclass
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import ROUTES, is_marks
 from fairlead.transport.log.entry_values import entry_value, fits, unreadable
-from fairlead.transport.log.names import topic_stream
+from fairlead.transport.log.names import TRIMS, topic_stream
 from fairlead.transport.log.protocol import Conflict, Log, Stored, TableEntry
 
-TABLE = "FL_TRIMS"
+TABLE = TRIMS
 REPEATS_MAX = 1_000
 """Repeated blocks that are remembered after they were trimmed: a reader that met one before asks for it soon."""
+GENERATED = re.compile(r"s-[0-9a-f]{32}")
+"""Sources whose name nobody chose: no publisher returns under it."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ from fairlead.transport.log.blocks.block import INDEX_BITS, Block, pieces, schem
 
 HOPS_MAX = 64
 """Chains of subscriptions across files that are no loop have some steps."""
+DERIVED = "e-"
+"""How the sources of derived events begin."""
 NO_HOPS: Mapping[int, int] = {}
 
 
@@ -124,7 +126,7 @@ def emitting_of(plan: Plan, origin: str) -> tuple[EmittingSubscription, ...]:
             if attribute.type.kind is Kind.INTERVAL:
                 problem = f"'{each.emits}' has an interval, '{attribute.name}', which a log does not store"
                 raise UnsupportedError("U122", problem, "emit a number, or subscribe with emit=False")
-        found.append(EmittingSubscription(each, plan, f"e-{each.digest[:24]}-{origin}"))
+        found.append(EmittingSubscription(each, plan, f"{DERIVED}{each.digest[:24]}-{origin}"))
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -27,6 +27,7 @@ import numpy as np
 from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError, LogError
 from fairlead.model.events.types import EventType
+from fairlead.runtime.live.forgotten_sources import first_numbers
 from fairlead.runtime.live.merged_streams import Throttle
 from fairlead.runtime.live.publisher.event_check import EventCheck, Row, too_large
 from fairlead.runtime.live.route_table import RouteMarks
@@ -90,6 +91,8 @@ class Outbox:
         self._queue: deque[Unsent] = deque()
         self._accepted = self._stored = 0
         self._after = self._sequence = 0
+        self._first: Mapping[str, int] = {}
+        """By type, the number of the first block, if the log may have had others of this source."""
         self._lanes: dict[str, BlockLane] = {}
         self._mixes = True
         self._resumed = False
@@ -270,6 +273,9 @@ class Outbox:
                 self._sequence = max(
                     self._sequence, _next(block.block.sequence + block.block.count, block.sequence << INDEX_BITS)
                 )
+            else:  # a new name, or one that is forgotten
+                sequence, self._first = await first_numbers(self._log, self._topic, self._source)
+                self._sequence = max(self._sequence, sequence)
             self._resumed = True
 
     async def _begin_again(self) -> None:
@@ -284,7 +290,8 @@ class Outbox:
             marks = None if name == MIXED else RouteMarks(self._log)
             if marks is not None:
                 await marks.begin(name, None if last is None or last.block.number >= SEQUENCE_MAX else last.block)
-            self._lanes[name] = BlockLane(0 if last is None else _next(last.block.number + 1, last.sequence), marks)
+            number = self._first.get(name, 0) if last is None else _next(last.block.number + 1, last.sequence)
+            self._lanes[name] = BlockLane(number, marks)
         return self._lanes[name]
 
     async def _send_first(self) -> None:

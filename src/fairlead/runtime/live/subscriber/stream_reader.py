@@ -199,9 +199,9 @@ async def blocks_until(
     """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends.
     `heartbeats`: with those of publishers."""
     reached = [Reached(await after_trim(log, each)) for each in streams]
-    for stream, parts, each in zip(streams, topics, reached, strict=True):
-        if not each.sequence:
-            await require_beginning(log, stream, parts)
+    for stream, merged, place in zip(streams, topics, reached, strict=True):
+        if not place.sequence:
+            await require_beginning(log, stream, merged)
     if len(streams) == 1:
         async for blocks in blocks_between(log, streams[0], reached[0].sequence, ends[0]):
             yield 0, blocks

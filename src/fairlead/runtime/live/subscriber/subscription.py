@@ -214,8 +214,9 @@ class LiveSubscription:
                 lineages = [await each.snapshots.resumed(saved["count"], border)]
                 if each.beside is not None:
                     lineages.append(await each.beside.snapshots.resumed(None, None))
-                for stream, place in (pair for one in lineages for pair in zip(each.streams, one.places, strict=True)):
-                    if await has_lost(self._log, stream, place):
+                reads = [*zip(each.streams, each.group.sources, strict=True)]
+                for read, place in (pair for one in lineages for pair in zip(reads, one.places, strict=True)):
+                    if await has_lost(self._log, *read, place):
                         return False
         except LogError:
             return False

@@ -22,6 +22,7 @@ from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
 from fairlead.testing.live.actors.jitter import time_of
 from fairlead.testing.live.actors.records import Writer
+from fairlead.testing.live.actors.skewed_clock import skew_clock
 from fairlead.transport.log.blocks.block_filter import Only
 
 KEYS = 5
@@ -87,6 +88,7 @@ class Working:
 
 
 async def main(path: str, url: str, source: str, types: str, pause: str) -> None:
+    skew_clock(source)
     record, stop = Writer(path), asked_to_stop()
     working = Working(source, float(pause), record, stop)
     while True:

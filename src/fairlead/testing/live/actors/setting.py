@@ -8,6 +8,9 @@ that some rules read a merged stream, or two streams.
 Three more have equal rules in event time (ORDERED); one of them joins late. Events have jittered times (jitter.py), so these
 subscribers hold events back, revise for late ones, and report those that are too late, or ahead of the log's clock. `Next`
 reads one topic, `Chain` two; what `Chain` emits is stored when it is final.
+
+Two more join `one` late, with what is new and with a snapshot (STARTS). The clocks of some processes are wrong by minutes
+(skewed_clock.py).
 """
 
 from __future__ import annotations
@@ -39,6 +42,12 @@ RULES = {
 EQUAL = ("one", "two"), ("timed", "timely"), ("timed", "joining")
 JOINING = ("joining",)
 """The subscribers that come in the middle of a run."""
+STARTS = {"joins-new": "new", "joins-snapshot": "snapshot"}
+"""Subscribers that come with them and join `one`, whose rules they have, and how they start."""
+ADDED = "added_"
+"""How attributes begin that types get in the middle of a run."""
+SKEW_SECONDS = 300.0
+"""By how much the clocks of some processes are wrong, in either direction."""
 EMITTED, FINAL, EMITTED_TOPIC = "Pair", "Link", "main"
 RELAYED = {"covering": "C"}
 """The subscribers that answer relations with events, and of which type."""

@@ -1,10 +1,10 @@
 """A subscriber as a separate process, to be killed: python -m fairlead.testing.live.actors.subscriber RECORD URL NAME RULES
-[TYPE]
+[TYPE [START]]
 
 Deliveries are in its record before they are acknowledged, and acknowledgements after. With a TYPE, it publishes an event for
 every few relations (relay.py), under its own name.
 
-Beside it, in the same process and on the same connection, a subscriber without a name has the same rules from the beginning.
+Beside it, in the same process and on the same connection, a subscriber without a name has the same rules and start.
 Both read the same streams together, and must receive the same relations under the same numbers. Reports on events that take no
 part (late, ahead) are in the record, too, for both.
 """
@@ -21,6 +21,7 @@ from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
 from fairlead.testing.live.actors.records import Writer
 from fairlead.testing.live.actors.relay import Relay
+from fairlead.testing.live.actors.skewed_clock import skew_clock
 from fairlead.transport.log.tasks import ended
 
 AGAIN_SECONDS = 0.2
@@ -108,15 +109,16 @@ async def look(other: LiveSubscription, same: Same, reports: Reports) -> None:
         reports.note(batch)
 
 
-async def main(path: str, url: str, name: str, rules: str, type: str = "") -> None:
+async def main(path: str, url: str, name: str, rules: str, type: str = "", start: str = "earliest") -> None:
+    skew_clock(name)
     record, stop, same = Writer(path), asked_to_stop(), Same()
     record.note(begun=name)
     while not stop.is_set():
         try:
             async with (
                 fairlead.connect(url, source=name, replicas=3) as fl,
-                fl.subscribe(rules, name=name, start="earliest", verdicts=True) as sub,
-                fl.subscribe(rules, start="earliest", verdicts=True) as other,
+                fl.subscribe(rules, name=name, start=start, verdicts=True) as sub,
+                fl.subscribe(rules, start=start, verdicts=True) as other,
             ):
                 record.note(begun=name)
                 await follow(sub, record, Relay(fl, type, record) if type else None, stop, same, other)

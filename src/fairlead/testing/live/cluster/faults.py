@@ -27,6 +27,8 @@ class World(Protocol):
     cluster: Cluster
     publishers: list[Worker]
     subscribers: list[Worker]
+    joiners: list[Worker]
+    """Subscribers that join others in the middle of a run."""
     streams: list[str]
 
 
@@ -84,9 +86,11 @@ def restarted_everything(world: World, rolls: random.Random) -> Iterator[str]:
 
 @contextmanager
 def killed_subscriber(world: World, rolls: random.Random) -> Iterator[str]:
-    """One of those in the order of the log, and one in event time."""
+    """One of those in the order of the log, one in event time, and one that has joined others."""
     there = [each for each in world.subscribers if each.started]
     some = [rolls.choice([each for each in there if (RULES[each.name] == ORDERED) is ordered]) for ordered in (False, True)]
+    joined = [each for each in world.joiners if each.started]
+    some += [rolls.choice(joined)] if joined else []
     for each in some:
         each.kill()
     yield f"subscribers {' and '.join(each.name for each in some)} are killed"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from fairlead.dataclass import dataclass
 from fairlead.testing.live.cluster.faults import OF_SERVERS, OF_WORKERS
+from fairlead.testing.live.cluster.operations import OPERATIONS
 
 HOLD_SECONDS = 0.5, 3.0
 LONG = ("cut_off_leader", "paused_leader", "unreachable_leader", "full_disk")
@@ -29,13 +30,15 @@ class ScheduledFaults:
 
 
 def schedule(seed: int, count: int) -> Iterator[ScheduledFaults]:
-    """Every injected fault of servers occurs once before any is repeated; in every second step one of workers joins it."""
-    rolls, servers, workers = random.Random(seed), list[str](), list[str]()
+    """Every injected fault of servers occurs once before any is repeated; in every second step one of workers joins it, and in
+    every fourth an operation."""
+    rolls, servers, workers, operations = random.Random(seed), list[str](), list[str](), list[str]()
     for at in range(count):
         servers = servers or rolls.sample(list(OF_SERVERS), len(OF_SERVERS))
         workers = workers or rolls.sample(list(OF_WORKERS), len(OF_WORKERS))
+        operations = operations or rolls.sample(list(OPERATIONS), len(OPERATIONS))
         name = servers.pop()
-        together = (name, workers.pop()) if at % 2 else (name,)
+        together = (name, workers.pop()) if at % 2 else (operations.pop(), name) if at % 4 == 0 else (name,)
         hold = LONG_SECONDS if name in LONG and rolls.random() < 0.5 else HOLD_SECONDS
         yield ScheduledFaults(together, rolls.uniform(*hold), rolls.randrange(2**32))
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
-from fairlead.errors import LogError
-from fairlead.testing.live.soak.soak import Soak
+from fairlead.testing.live.run_journal import Say, run_command
+from fairlead.testing.live.soak.soak import Soak, SoakReport
 
 
 def main() -> int:
@@ -21,17 +20,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="keep data, logs and records there")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as temporary:
-        folder = given.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with Soak(folder, given.rate, given.calm, given.seed, lambda line: print(line, flush=True)) as soak:
-                report = soak.run(60 * given.minutes)
-        except LogError as error:
-            print(error, file=sys.stderr)
-            return 1
-    print(report)
-    return 1 if report.problems else 0
+
+    def run(folder: Path, say: Say) -> SoakReport:
+        with Soak(folder, given.rate, given.calm, given.seed, say) as soak:
+            return soak.run(60 * given.minutes)
+
+    return run_command(given.folder, run)
 
 
 if __name__ == "__main__":

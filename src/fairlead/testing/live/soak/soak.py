@@ -15,7 +15,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
@@ -26,6 +26,7 @@ from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.cluster.faults import FAULTS
 from fairlead.testing.live.cluster.servers import Cluster
+from fairlead.testing.live.run_journal import RunJournal, Say
 from fairlead.testing.live.soak.subscriber import MODULUS
 from fairlead.testing.live.soak.usage import disk, growth, memory
 from fairlead.transport.log.names import topic_stream
@@ -55,7 +56,8 @@ class SoakReport:
     seconds: float
     pairs: int
 
-    def __str__(self) -> str:
+    @property
+    def outcome(self) -> str:
         lines = [f"{self.events:,} events in {self.seconds:,.0f} s, {self.pairs:,} pairs to each of two subscribers"]
         for name, series in self.usage.items():
             shown = ", ".join(f"{each:,.0f}" for each in series[:: max(1, len(series) // 8)])
@@ -66,13 +68,14 @@ class SoakReport:
 class Soak:
     """`rate`: events a second, in all. `calm`: seconds between failures. `say` is called with progress messages."""
 
-    def __init__(self, folder: Path, rate: float, calm: float, seed: int, say: Callable[[str], None] = print) -> None:
-        self._folder, self._rate, self._calm, self._say = folder, rate, calm, say
+    def __init__(self, folder: Path, rate: float, calm: float, seed: int, say: Say = print) -> None:
+        self._folder, self._rate, self._calm, self.journal = folder, rate, calm, RunJournal(say)
+        self.say = self.journal.say
         self._rolls = random.Random(seed)
         self._began = time.time()
         self._usage: dict[str, list[float]] = {}
         self.streams = [topic_stream("load")]
-        self.told: list[str] = []
+        self.joiners: list[Worker] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -125,10 +128,6 @@ class Soak:
         self._retention.kill()
         self._retention.wait()
 
-    def say(self, line: str) -> None:
-        self.told.append(f"{time.time() - self._began:7.1f}  {line}")
-        self._say(self.told[-1])
-
     def run(self, seconds: float) -> SoakReport:
         end = time.time() + seconds
         faults = self._faults()
@@ -148,7 +147,7 @@ class Soak:
         problems += [each for each in map(self._stopped, self.subscribers) if each]
         problems += differences(self.subscribers, min(stored))  # 4
         problems += [f"{name} has grown: {why}" for name, each in self._usage.items() if (why := growth(each))]
-        return SoakReport(problems, self.told, self._usage, sum(stored), lasted, min(stored))
+        return SoakReport(problems, self.journal.told, self._usage, sum(stored), lasted, min(stored))
 
     def _faults(self) -> Iterator[str]:
         """Every kind once before any is repeated."""

@@ -1,4 +1,4 @@
-"""What processes and folders use: memory in the machine's own account, and bytes on disk.
+"""What processes and folders use: memory in the machine's own account, and bytes on disk; and whether processors are short.
 
 Takes: processes, folders. Gives: megabytes; whether a series has grown. Never: changes anything.
 """
@@ -13,6 +13,7 @@ from statistics import median
 GROWTH_MAX, SLACK = 1.1, 15.0
 """The last third of a series may be this much above the middle third, in proportion and in megabytes: restarted processes are
 small at first."""
+SHORTAGE_MAX = 10.0
 
 
 def memory(pid: int | None) -> float | None:
@@ -22,6 +23,12 @@ def memory(pid: int | None) -> float | None:
     except OSError:
         return None
     return next((int(each.split()[1]) / 1024 for each in lines if each.startswith("VmRSS:")), None)
+
+
+def shortage() -> float:
+    """How many processes there are for each processor of the machine, from 1 to `SHORTAGE_MAX`: everything takes as many times
+    as long."""
+    return min(SHORTAGE_MAX, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def disk(folder: Path) -> float:

@@ -23,10 +23,11 @@ from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.actors.setting import EMITTED, EMITTED_TOPIC, EQUAL, FINAL, ORDERED, RULES, STREAMS, TYPES
+from fairlead.testing.live.actors.setting import ADDED, EMITTED, EMITTED_TOPIC, EQUAL, FINAL, ORDERED, RULES, STREAMS, TYPES
 from fairlead.testing.live.verdict import checks, event_time
 from fairlead.testing.live.verdict.deliveries import given
 from fairlead.testing.live.verdict.event_time import ExportedEvents
+from fairlead.testing.live.verdict.joining import joined_problems, last_acknowledged
 from fairlead.testing.live.verdict.log_copy import Copy, Identity, copied, first_of_each
 from fairlead.testing.live.verdict.publication import publications
 from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
@@ -66,7 +67,9 @@ async def the_exports(url: str, folder: Path) -> dict[str, ExportedEvents]:
         for each in ORDERED_PLAN.subscriptions:
             path = folder / f"{each.name}.parquet"
             await fl.export(ORDERED, path, subscription=each.name)
-            found[each.name] = event_time.exported(ORDERED_PLAN, pq.read_table(path))
+            table = pq.read_table(path)
+            added = [name for name in table.column_names if name.startswith(ADDED)]  # which the rules do not read
+            found[each.name] = event_time.exported(ORDERED_PLAN, table.drop_columns(added))
     return found
 
 
@@ -124,6 +127,24 @@ def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -
         if not behind or time.monotonic() > end:
             return not behind
         time.sleep(0.2)
+
+
+def wait_for_joined(joined: Sequence[Worker], whole: Worker, seconds: float) -> None:
+    """Waits until those that joined have acknowledged what the other has, or for long enough: less if all they lack are groups
+    of which nothing has come yet, since they may have joined after the last delivery."""
+    begun, wanted = time.monotonic(), last_acknowledged(whole.record.refresh())
+    while (waited := time.monotonic() - begun) < seconds:
+        found = [last_acknowledged(each.record.refresh()) for each in joined]
+        if all(each == wanted for each in found):
+            return
+        if waited > seconds / 6 and all(each.items() <= wanted.items() for each in found):
+            return
+        time.sleep(0.2)
+
+
+def judged_joined(joined: Sequence[Worker], whole: Worker) -> list[str]:
+    deliveries, _ = given(whole.name, whole.record.refresh())
+    return [problem for each in joined for problem in joined_problems(each.name, each.record.refresh(), deliveries)]
 
 
 def judged(outcome: FinalLog, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], Counts]:

@@ -24,8 +24,8 @@ from nats.js.object_store import ObjectStore
 from fairlead.model.events.values import microseconds
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.objects import read_object
-from fairlead.transport.log.jetstream.predecessor import compared_with, headers_of
-from fairlead.transport.log.names import LEASES, LEASES_KEPT_SECONDS, REMOVED_SECONDS
+from fairlead.transport.log.jetstream.predecessor import EXPECTED, compared_with, headers_of
+from fairlead.transport.log.names import LEASES, LEASES_KEPT_SECONDS, REMOVED_SECONDS, TRACELESS
 from fairlead.transport.log.protocol import TableEntry, Unavailable
 
 ANSWER_SECONDS = 5.0
@@ -63,7 +63,7 @@ class Tables:
             allow_rollup_hdrs=False,
             duplicate_window=DUPLICATES_SECONDS,
             max_age=LEASES_KEPT_SECONDS if name == LEASES else None,
-            allow_msg_ttl=True if name == LEASES else None,
+            allow_msg_ttl=True if name in TRACELESS else None,
         )
         try:
             await self._js.add_stream(config)
@@ -115,19 +115,20 @@ class Tables:
                     raise Unavailable(f"{key} is being written") from None
             return await held.update(key, value, revision)
 
-    async def remove(self, table: str, key: str) -> None:
-        """Of a lease, nothing is left: every subscriber has one, and each trace costs everybody who looks at them a request."""
+    async def remove(self, table: str, key: str, revision: int | None = None) -> None:
+        """Traces of removed entries cost a request each whenever a client looks at the table."""
         with translated(self._refusals):
             held = await self._table(table)
-            if table == LEASES:
+            if table in TRACELESS:
                 marks = {OPERATION: REMOVALS[0], LIFE: f"{REMOVED_SECONDS}s"}
+                marks |= {} if revision is None else {EXPECTED: str(revision)}
                 try:
                     await self._js.publish(f"$KV.{table}.{key}", b"", timeout=ANSWER_SECONDS, headers=marks)
                     return
                 except APIError as error:
                     if error.err_code != NO_LIFE:  # a table of an earlier release
                         raise
-            await held.delete(key)
+            await held.delete(key, revision)
 
     async def now(self, table: str) -> int:
         with translated(self._refusals):
