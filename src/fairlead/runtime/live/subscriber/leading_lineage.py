@@ -23,7 +23,7 @@ from typing import Any
 from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.snapshots import Snapshots
-from fairlead.runtime.live.subscriber.trim_check import has_lost
+from fairlead.runtime.live.subscriber.trim_check import after_trim, has_lost
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.entry_values import entry_value, unreadable
 from fairlead.transport.log.protocol import Conflict, Log, Stream, TableEntry
@@ -104,7 +104,8 @@ class LeadingLineage:
         """Whether the log has all that the lineage reads after its newest snapshot."""
         if all(
             [
-                (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
+                await after_trim(self._log, each) <= first >> INDEX_BITS
+                and (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
                 for each, first in zip(self._streams, origin, strict=True)
             ]
         ):
