@@ -23,7 +23,7 @@ from typing import Any
 from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.snapshots import Snapshots
-from fairlead.runtime.live.subscriber.trim_check import has_lost
+from fairlead.runtime.live.subscriber.trim_check import after_trim, has_lost
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.entry_values import entry_value, unreadable
 from fairlead.transport.log.protocol import Conflict, Log, Stream, TableEntry
@@ -105,7 +105,9 @@ class LeadingLineage:
         reads = [*zip(self._streams, self._group.sources, strict=True)]
         if all(
             [
-                len(topics) == 1 and (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
+                len(topics) == 1
+                and await after_trim(self._log, each) <= first >> INDEX_BITS
+                and (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
                 for (each, topics), first in zip(reads, origin, strict=True)
             ]
         ):

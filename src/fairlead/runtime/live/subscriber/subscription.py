@@ -32,6 +32,7 @@ from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.declarations import compiled
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
+from fairlead.runtime.live.core.strand import StreamPlace
 from fairlead.runtime.live.core.stream_groups import groups_of, places_from_json, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
 from fairlead.runtime.live.registry import Registry, off_loop
@@ -40,10 +41,19 @@ from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWor
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
 from fairlead.runtime.live.subscriber.record import SubscriberRecord, require_no_loop
 from fairlead.runtime.live.subscriber.request import SubscriptionRequest
-from fairlead.runtime.live.subscriber.trim_check import LOST, TrimRisk, about_to_be_trimmed, has_lost, passed_over, trim_risk
+from fairlead.runtime.live.subscriber.trim_check import (
+    LOST,
+    TrimRisk,
+    about_to_be_trimmed,
+    has_lost,
+    passed_over,
+    require_untrimmed,
+    trim_risk,
+)
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.patient_log import PatientLog
+from fairlead.transport.log.protocol import Stream
 from fairlead.transport.log.tasks import ended
 
 AHEAD = 4
@@ -105,8 +115,8 @@ class LiveSubscription:
             await self._lease.give_back()
 
     async def _opened(self) -> bool:
-        """False if what a new group needs is trimmed in the meantime: then it has to begin again, later in the log. If it
-        begins at the same place again, as it was asked to, its reader reports the loss."""
+        """False if what a new group needs is trimmed in the meantime: then it has to begin again, later in the log. Raises
+        StateError if it begins at the same place again, as it was asked to."""
         known = await self._planned()  # 1
         saved = self._record.drop_joining() if self._record is not None else set()
         self._groups, self._tasks = {}, []
@@ -121,18 +131,19 @@ class LiveSubscription:
         new = [each for key, each in self._groups.items() if key not in saved]
         risk = max([await self._risk(each) for each in new], default=TrimRisk.NONE)
         before, self._begun_at = self._begun_at, [each.follower.lineage.after for each in new]
-        if risk is TrimRisk.NONE or (risk is TrimRisk.TRIMMED and before == self._begun_at):
+        if risk is TrimRisk.NONE:
             if new:
                 await self._record.end_joining()
             return True
         self._record.drop_joining()
         await self._record.write()
+        if risk is TrimRisk.TRIMMED and before == self._begun_at:
+            for stream, place in (pair for each in new for pair in _places(each)):
+                await require_untrimmed(self._log, stream, place)
         return False
 
     async def _risk(self, opened: OpenedGroup) -> TrimRisk:
-        followers = [opened.follower, *([] if opened.beside is None else [opened.beside.follower])]
-        places = [pair for each in followers for pair in zip(opened.streams, each.lineage.places, strict=True)]
-        return max([await trim_risk(self._log, stream, place) for stream, place in places])
+        return max([await trim_risk(self._log, stream, place) for stream, place in _places(opened)])
 
     async def _planned(self) -> bool:
         """Read the rules, and take the name over; returns whether it is known."""
@@ -405,6 +416,12 @@ class LiveSubscription:
     async def lag(self) -> int:
         """The number of blocks that are stored and not yet read, over all streams."""
         return sum([await each.lag() for each in self._tasks], start=0)
+
+
+def _places(opened: OpenedGroup) -> list[tuple[Stream, StreamPlace]]:
+    """Where the lineages of a group begin to read."""
+    followers = [opened.follower, *([] if opened.beside is None else [opened.beside.follower])]
+    return [pair for each in followers for pair in zip(opened.streams, each.lineage.places, strict=True)]
 
 
 def _names(groups: Iterable[OpenedGroup]) -> list[str]:

@@ -32,8 +32,8 @@ async def first_of(log: Log, stream: Stream) -> int:
 
 async def after_trim(log: Log, stream: Stream) -> int:
     """The sequence of the last block that was trimmed; 0 if there is none, or if blocks were removed otherwise."""
-    first = (await log.state(stream)).first
-    return first - 1 if first > 1 and await first_kept(log, stream.name) >= first else 0
+    first, kept = (await log.state(stream)).first, await first_kept(log, stream.name)
+    return kept - 1 if kept >= first else 0  # what is about to be removed counts
 
 
 async def require_beginning(log: Log, stream: Stream, topics: Sequence[str]) -> None:
@@ -72,15 +72,15 @@ async def lost_types(log: Log, stream: Stream, place: StreamPlace, routes: Mappi
 
 
 async def has_lost(log: Log, stream: Stream, topics: Sequence[str], place: StreamPlace) -> bool:
-    """Whether a reader that resumes at this place lacks trimmed or removed blocks."""
+    """Whether a reader that resumes at this place lacks trimmed or removed blocks, or will soon."""
     for part, state in await _cut_topics(log, topics):
         # readers look up in the topics which messages are blocks: of a merged stream that was there before, too
         if begins(place) or await log.count(stream, place.reached.sequence, part) > state.last - state.first + 1:
             return True
-    first = (await log.state(stream)).first
-    if place.reached.sequence + 1 >= first:
+    first, kept = (await log.state(stream)).first, await first_kept(log, stream.name)
+    if place.reached.sequence + 1 >= max(first, kept):
         return False
-    return await first_kept(log, stream.name) < first or bool(await lost_types(log, stream, place, {}))
+    return kept < first or bool(await lost_types(log, stream, place, {}))
 
 
 LOST = "S144"
@@ -129,6 +129,13 @@ async def require_kept(log: Log, trimmed: Trimmed, places: Iterable[StreamPlace]
 def passed_over(lost: StateError) -> LogError:
     """For a durable subscriber that lacks nothing when it resumes."""
     return LogError("N024", f"{lost.problem}; a saved state has them", "subscribe again under the same name: it resumes")
+
+
+async def require_untrimmed(log: Log, stream: Stream, place: StreamPlace) -> None:
+    """Raises StateError if a reader that begins at this place lacks trimmed blocks, or will soon."""
+    first = await first_kept(log, stream.name)
+    if place.reached.sequence + 1 < first:
+        await require_kept(log, Trimmed(stream, place.reached.sequence, first), [place], {})
 
 
 async def behind(log: Log, trimmed: Trimmed) -> LogError:
