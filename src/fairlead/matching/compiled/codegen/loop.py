@@ -59,7 +59,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     b,
     base,
     bucket_of,
-    c,
     count_of,
     entered,
     found,
@@ -72,7 +71,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     lane_of,
     late,
     new,
-    oldest,
     rising,
     tm,
     v,
@@ -82,7 +80,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )  # fmt: skip
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.queue_entry import Entering
-from fairlead.matching.compiled.codegen.queues import LATE, LOOSE, Queues
+from fairlead.matching.compiled.codegen.queues import LOOSE, Queues
 from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
@@ -91,7 +89,6 @@ from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import uses_of
 from fairlead.matching.compiled.representation.formulas import (
     FALSE,
-    HIGHEST,
     NONE,
     TRUE,
     Array,
@@ -292,7 +289,7 @@ class _Loop:
             with self._unbarred(code, queue):
                 self.entering.enter(code, queue)
             self._search_free(code)
-            self._trim(code)
+            self.queues.trim_dead(code)
         with code.otherwise(), self._unbarred(code, queue):
             self._into_queue(code, queue)
 
@@ -302,7 +299,7 @@ class _Loop:
         early = [each for each in self.shape.noted if each.policy.early and self.shape.queue_of(each.policy.anchor) == queue]
         with ExitStack() as blocks:
             for each in early:
-                blocks.enter_context(code.when(negated(self.searching.barred(code, each, queue))))
+                blocks.enter_context(code.when(negated(self.searching.noted.barred(code, each, queue))))
             yield
 
     def _into_queue(self, code: Code, queue: int) -> None:
@@ -317,8 +314,8 @@ class _Loop:
                 code.change(KEYS[k, FLAGS], "|", LOOSE)
             if shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1:
                 self.entering.enter(code, queue)
-            self._trim(code)
-            self._note_oldest(code)
+            self.queues.trim_dead(code)
+            self.queues.note_oldest(code)
         with code.otherwise():
             self.entering.alive(code, queue)
 
@@ -360,7 +357,7 @@ class _Loop:
         self._note_several(code, noting, accepted)
         with code.when(entered):
             self._search_free(code)
-            self._trim(code)
+            self.queues.trim_dead(code)
 
     def _note_several(self, code: Code, queues: list[int], accepted: Callable[[int], Formula]) -> None:
         for queue in queues:
@@ -383,23 +380,6 @@ class _Loop:
         """Every queue has as many events as instances are needed, the newest event counted."""
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
         return self.queues.have((at, n) for at, n in counts if n)
-
-    def _note_oldest(self, code: Code) -> None:
-        """What left may have been the oldest of its key: the next event need not look for what falls behind the window."""
-        if not self.shape.windowed:
-            return
-        TIME = self.layout.field("TIME")
-        with code.when(negated(KEYS[k, FLAGS] & LATE)):
-            code.assign(oldest, HIGHEST)
-            for queue in range(len(self.shape.needed)):
-                code.assign(c, QUEUES[self.queues.at(queue), HEAD])
-                with code.when(all_of(c != NONE, TIME[c] < oldest)):
-                    code.assign(oldest, TIME[c])
-            code.assign(KEYS[k, OLDEST], oldest)
-
-    def _trim(self, code: Code) -> None:
-        if self.queues.needs:
-            code.assign(free, call("trim", k, free, *self.queues.state))
 
     # Matches
 

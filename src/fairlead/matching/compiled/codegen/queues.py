@@ -216,6 +216,24 @@ class Queues:
         code.give(free)
         return code.function("trim", k, free, *self.state, rare=True)
 
+    def trim_dead(self, code: Code) -> None:
+        """What can be in no relation to come leaves."""
+        if self.needs:
+            code.assign(free, call("trim", k, free, *self.state))
+
+    def note_oldest(self, code: Code) -> None:
+        """What left may have been the oldest of its key: the next event need not look for what falls behind the window."""
+        if not self.shape.windowed:
+            return
+        TIME = self.layout.field("TIME")
+        with code.when(negated(KEYS[k, FLAGS] & LATE)):
+            code.assign(oldest, HIGHEST)
+            for queue in range(len(self.shape.needed)):
+                code.assign(c, QUEUES[self.at(queue), HEAD])
+                with code.when(all_of(c != NONE, TIME[c] < oldest)):
+                    code.assign(oldest, TIME[c])
+            code.assign(KEYS[k, OLDEST], oldest)
+
     def _trim_queues(self, code: Code) -> None:
         NEXT, REF = self.layout.take("NEXT REF")
         alive = Variable("alive", TRUTH)

@@ -32,28 +32,25 @@ from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.core.declarations import compiled
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
-from fairlead.runtime.live.core.strand import StreamPlace
-from fairlead.runtime.live.core.stream_groups import groups_of, places_from_json, together
+from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
 from fairlead.runtime.live.registry import Registry, off_loop
 from fairlead.runtime.live.route_table import routes_for
 from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, changed, group_keys
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
+from fairlead.runtime.live.subscriber.group_trims import group_places, group_risk, resumes
 from fairlead.runtime.live.subscriber.record import SubscriberRecord, require_no_loop
 from fairlead.runtime.live.subscriber.request import SubscriptionRequest
 from fairlead.runtime.live.subscriber.trim_check import (
     LOST,
     TrimRisk,
     about_to_be_trimmed,
-    has_lost,
     passed_over,
     require_untrimmed,
-    trim_risk,
 )
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.patient_log import PatientLog
-from fairlead.transport.log.protocol import Stream
 from fairlead.transport.log.tasks import ended
 
 AHEAD = 4
@@ -129,7 +126,7 @@ class LiveSubscription:
         self._record.groups = {key: self._record.groups[key] for key in self._groups}  # without dropped groups
         await self._record.write()
         new = [each for key, each in self._groups.items() if key not in saved]
-        risk = max([await self._risk(each) for each in new], default=TrimRisk.NONE)
+        risk = max([await group_risk(self._log, each) for each in new], default=TrimRisk.NONE)
         before, self._begun_at = self._begun_at, [each.follower.lineage.after for each in new]
         if risk is TrimRisk.NONE:
             if new:
@@ -138,12 +135,9 @@ class LiveSubscription:
         self._record.drop_joining()
         await self._record.write()
         if risk is TrimRisk.TRIMMED and before == self._begun_at:
-            for stream, place in (pair for each in new for pair in _places(each)):
+            for stream, place in (pair for each in new for pair in group_places(each)):
                 await require_untrimmed(self._log, stream, place)
         return False
-
-    async def _risk(self, opened: OpenedGroup) -> TrimRisk:
-        return max([await trim_risk(self._log, stream, place) for stream, place in _places(opened)])
 
     async def _planned(self) -> bool:
         """Read the rules, and take the name over; returns whether it is known."""
@@ -207,31 +201,10 @@ class LiveSubscription:
         try:
             await task.run(self._queue.put)
         except Exception as error:
-            told = error
-            if isinstance(error, StateError) and error.code == LOST and await self._resumes(task):
-                told = passed_over(error)
+            told, record = error, self._record
+            if isinstance(error, StateError) and error.code == LOST and record is not None:
+                told = passed_over(error) if await resumes(self._log, record, task.groups) else error
             await self._queue.put(told)
-
-    async def _resumes(self, task: GroupTask) -> bool:
-        """Whether the subscriber can resume, although blocks were trimmed that it was about to read: an equal one has read
-        them, and has saved its state."""
-        if self._record is None:
-            return False
-        try:
-            for each in task.groups:
-                saved = self._record.groups[each.key]
-                silent = saved["silent_until"] if saved["count"] is None else None
-                border = None if silent is None else places_from_json(silent)
-                lineages = [await each.snapshots.resumed(saved["count"], border)]
-                if each.beside is not None:
-                    lineages.append(await each.beside.snapshots.resumed(None, None))
-                reads = [*zip(each.streams, each.group.sources, strict=True)]
-                for read, place in (pair for one in lineages for pair in zip(reads, one.places, strict=True)):
-                    if await has_lost(self._log, *read, place):
-                        return False
-        except LogError:
-            return False
-        return True
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterate over relations as they arrive, in batches where many arrive together."""
@@ -416,12 +389,6 @@ class LiveSubscription:
     async def lag(self) -> int:
         """The number of blocks that are stored and not yet read, over all streams."""
         return sum([await each.lag() for each in self._tasks], start=0)
-
-
-def _places(opened: OpenedGroup) -> list[tuple[Stream, StreamPlace]]:
-    """Where the lineages of a group begin to read."""
-    followers = [opened.follower, *([] if opened.beside is None else [opened.beside.follower])]
-    return [pair for each in followers for pair in zip(opened.streams, each.lineage.places, strict=True)]
 
 
 def _names(groups: Iterable[OpenedGroup]) -> list[str]:

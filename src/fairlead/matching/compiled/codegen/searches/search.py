@@ -59,10 +59,11 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     walked,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.searches.noted_search import NotedSearch
 from fairlead.matching.compiled.codegen.searches.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses, Way
-from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
+from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import replaced, uses_of
 from fairlead.matching.compiled.representation.formulas import (
@@ -78,7 +79,6 @@ from fairlead.matching.compiled.representation.formulas import (
     SlotField,
     Variable,
     all_of,
-    any_of,
     as_float,
     bit,
     call,
@@ -102,6 +102,7 @@ class Searching:
         """The functions that searches call."""
         self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
+        self.noted = NotedSearch(layout, self.at, self.placed)
 
     def functions(self) -> list[KernelFunction]:
         """The search functions; `calls` then says how each is called."""
@@ -153,7 +154,7 @@ class Searching:
                 inner = inner or access.way not in (Way.NEWEST, Way.NEIGHBOUR)
             for clause in self.shape.noted:
                 if clause.searched:
-                    blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
+                    blocks.enter_context(code.when(self.noted.unspoilt(code, clause, newest)))
             for slot in sorted(self.opened(newest)):
                 code.assign(MEMBERS[slot], bound_to(slot))
             code.give(TRUE)
@@ -365,50 +366,6 @@ class Searching:
         for other in sorted(set(others) & self.opened(newest)):
             with code.when(NumberComparison(self.ref[bound_to(slot)], sign, self.ref[bound_to(other)])):
                 code.leave()
-
-    def _unspoilt(self, code: Code, clause: NotedQueue, newest: int | None) -> Formula:
-        """Whether no noted event forbids the members, after looking for one."""
-        assert clause.until is not None
-        if clause.since is None:
-            return self._nothing_before(code, clause, clause.until, newest)
-        at, node = self.at(clause.queue), bound_to(clause.slot)
-        left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.since, clause.until))
-        code.assign(node, call("after", QUEUES[at, HEAD], left, QUEUES[at, ROOT], NODES, LINKS, TREES))
-        spoils = self.placed(clause.condition, newest)
-        with code.loop(all_of(node != NONE, self.ref[node] < right, negated(spoils))):
-            count_step(code)
-            code.assign(node, self.layout.field("NEXT")[node])
-        return any_of(node == NONE, self.ref[node] >= right)
-
-    def _nothing_before(self, code: Code, clause: NotedQueue, until: int, newest: int | None) -> Formula:
-        """The same for events before a member, from the last of them backwards."""
-        at, node, back = self.at(clause.queue), bound_to(clause.slot), self.layout.field("PREV")
-        right = self.placed(SlotField("REF", until), newest)
-        spoils = self.placed(clause.condition, newest)
-        code.assign(node, call("after", QUEUES[at, HEAD], right - 1, QUEUES[at, ROOT], NODES, LINKS, TREES))
-        with code.when(node == NONE):
-            code.assign(node, QUEUES[at, TAIL])
-        with code.otherwise():
-            code.assign(node, back[node])
-        return negated(self._spoilt_from(code, clause, spoils))
-
-    def barred(self, code: Code, clause: NotedQueue, newest: int) -> Formula:
-        """Whether a noted event forbids every relation with the newest event, which is its anchor."""
-        node, back = bound_to(clause.slot), self.layout.field("PREV")
-        code.assign(node, QUEUES[self.at(clause.queue), TAIL])
-        with code.when(all_of(node != NONE, self.ref[node] == w)):
-            code.assign(node, back[node])
-        return self._spoilt_from(code, clause, self.placed(clause.condition, newest))
-
-    def _spoilt_from(self, code: Code, clause: NotedQueue, spoils: Formula) -> Formula:
-        """Whether the node of a clause spoils, or one before it; of those that are decisive the last alone matters."""
-        node = bound_to(clause.slot)
-        if clause.policy.decisive:
-            return all_of(node != NONE, spoils)
-        with code.loop(all_of(node != NONE, negated(spoils))):
-            count_step(code)
-            code.assign(node, self.layout.field("PREV")[node])
-        return node != NONE
 
 
 def _leave(code: Code) -> None:
