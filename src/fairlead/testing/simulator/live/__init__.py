@@ -4,6 +4,7 @@ event_loop.py  asyncio without waiting; nodes that crash, pause and resume at an
 servers.py     the log, whose merged streams copy blocks later, and sometimes again
 network.py     requests and answers that are lost, late or repeated; leaders that are cut off
 cases.py       the publishers, the subscribers and what fails, by a seed
-actors.py      publishers and subscribers, which record what they do
+actors.py      subscribers and other processes, which record what they do
+publishing_actor.py    publishers
 simulation.py  a whole run, judged by the checker of histories (testing/history/)
 """

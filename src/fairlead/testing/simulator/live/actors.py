@@ -1,8 +1,7 @@
-"""The publishers and subscribers of a simulated run: they use the real client, and record what they do.
+"""The processes of a simulated run: they use the real client, and record what they do. Publishers: publishing_actor.py.
 
-A process that crashes is started again under its name after a while, as a new process. A publisher then asks the log how many
-events of its source each topic has, and continues from there: what it sends again is another publication, with a token of its
-own. Both connect again when the log does not answer in time, as applications should.
+A process that crashes is started again under its name after a while, as a new process. It connects again when the log does not
+answer in time, as applications should.
 
 Takes: plans, a network. Gives: the steps of each, for a history. Never: learns of a failure but by what its client raises.
 """
@@ -19,17 +18,13 @@ from fairlead.errors import FairleadError, LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.testing.history.values import Acknowledged, Confirmed, Joining, LifeBegun, NotAccepted, ReceivedDelivery, Sent
+from fairlead.testing.history.values import Acknowledged, Joining, LifeBegun, ReceivedDelivery
 from fairlead.testing.simulator.live.cases import (
     STREAMS,
-    TOPICS,
     ActorFault,
-    Item,
-    PublisherPlan,
     RetentionPlan,
     SubscriberPlan,
     SweepPlan,
-    types_with,
 )
 from fairlead.testing.simulator.live.event_loop import SimulatedNode
 from fairlead.testing.simulator.live.network import Network, RemoteLog
@@ -41,8 +36,6 @@ from fairlead.transport.log.names import merged_stream, topic_stream
 from fairlead.transport.log.protocol import Log
 
 PATIENCE_SECONDS = 4.0
-PUBLISHED, ATTRIBUTES = "ABC", 3
-"""The types that are published, and how many attributes each has at first. A declaration may be stored in part."""
 AGAIN_SECONDS = 0.3
 IDLE_SECONDS, IDLE_SECONDS_MAX = 1.0, 8.0
 """A subscriber that receives nothing for so long looks whether it has everything; the longer it does, the less often."""
@@ -180,92 +173,6 @@ class Actor:
 
     def work(self) -> Coroutine[Any, Any, None]:
         raise NotImplementedError
-
-
-class PublishingActor(Actor):
-    def __init__(self, plan: PublisherPlan, network: Network, seed: int) -> None:
-        super().__init__(plan.name, plan.faults, network, seed)
-        self._items = _numbered(plan.items)
-        self.steps: list[LifeBegun | Sent | NotAccepted | Confirmed] = []
-        self._tries = self._notes = 0
-
-    async def work(self) -> None:
-        self.steps.append(LifeBegun())
-        async with self.connect() as fl:
-            types = await fl.types()
-            self._notes = min(len(types[name].attributes) for name in PUBLISHED) - ATTRIBUTES
-            counts = {topic: await _stored_count(fl, topic, self.name) for topic in {*map(_topic, self._items)}}
-            for number, item in self._items:
-                if number >= counts[TOPICS[item.type]]:
-                    await self._publish(fl, item)
-            await self._until_stored(fl)
-            self._confirm({*TOPICS.values()})
-            self.done = True
-            self.say("has published everything")
-
-    def _of_this_life(self) -> list[LifeBegun | Sent | NotAccepted | Confirmed]:
-        last = max(at for at, each in enumerate(self.steps) if isinstance(each, LifeBegun))
-        return self.steps[last:]
-
-    def _confirm(self, topics: set[str]) -> None:
-        """Everything that this process sent to these topics, and that was accepted, is stored."""
-        mine = self._of_this_life()
-        refused = {step.token for step in mine if isinstance(step, NotAccepted)}
-        sent = (step.token for step in mine if isinstance(step, Sent) and step.topic in topics)
-        self.steps.append(Confirmed(tuple(token for token in sent if token not in refused)))
-
-    async def _publish(self, fl: Client, item: Item) -> None:
-        while True:
-            if item.notes > self._notes:
-                await fl.declare(types_with(item.notes))
-                self._notes = item.notes
-            self._tries += 1
-            token = f"{self.name}.{item.type}{self._tries}"
-            self.steps.append(Sent(token, TOPICS[item.type]))
-            self.at_moment("send")
-            try:
-                at = datetime.fromtimestamp(clocks().wall() - item.lag_ms / 1000, UTC)
-                notes = {f"note{at}": token for at in range(item.notes)}
-                await fl.publish(item.type, {"k": item.key, "token": token, "at": at} | notes, wait=item.wait)
-            except LogError as error:
-                if not error.accepted:
-                    self.steps.append(NotAccepted(token))
-                    await asyncio.sleep(AGAIN_SECONDS)
-                    continue
-                await self._until_stored(fl)
-            if item.wait:
-                self._confirm({TOPICS[item.type]})
-            self.say(f"publishes {token}, k = {item.key}{', stored' if item.wait else ''}")
-            break
-        if item.gap_ms:
-            await asyncio.sleep(item.gap_ms / 1000)
-
-    async def _until_stored(self, fl: Client) -> None:
-        while True:
-            try:
-                return await fl.flush()
-            except LogError:
-                await asyncio.sleep(AGAIN_SECONDS)
-
-
-def _numbered(items: tuple[Item, ...]) -> list[tuple[int, Item]]:
-    """Each with its number in its topic."""
-    counts: dict[str, int] = {}
-    found = []
-    for item in items:
-        topic = TOPICS[item.type]
-        found.append((counts.get(topic, 0), item))
-        counts[topic] = counts.get(topic, 0) + 1
-    return found
-
-
-def _topic(numbered: tuple[int, Item]) -> str:
-    return TOPICS[numbered[1].type]
-
-
-async def _stored_count(fl: Client, topic: str, source: str) -> int:
-    last = await fl.log.last_block_of(topic, source)
-    return 0 if last is None else last.block.sequence + last.block.count
 
 
 class RetainingActor(Actor):

@@ -29,7 +29,6 @@ from fairlead.testing.history.values import (
 from fairlead.testing.live.verdict.log_copy import first_of_each, logged_events
 from fairlead.testing.simulator.live.actors import (
     Actor,
-    PublishingActor,
     RetainingActor,
     SimulatedPlace,
     SubscribingActor,
@@ -39,6 +38,7 @@ from fairlead.testing.simulator.live.actors import (
 from fairlead.testing.simulator.live.cases import MISSING, STREAMS, TOPICS, TYPES, LiveCase, live_case, smaller_cases
 from fairlead.testing.simulator.live.event_loop import SimulatedLoop, SimulatedNode
 from fairlead.testing.simulator.live.network import Network, RemoteLog, done
+from fairlead.testing.simulator.live.publishing_actor import PublishingActor
 from fairlead.testing.simulator.live.servers import SimulatedServers
 from fairlead.testing.simulator.outcome import Outcome
 from fairlead.transport.log.names import merged_stream, topic_stream
