@@ -277,7 +277,7 @@ def test_rules_that_cannot_be_compiled_are_refused_with_their_place_unless_asked
     refused = fairlead(*arguments)
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
-        "U001 line 2, column 44: 'Parts' cannot be compiled to machine code "
+        f"U001 {tmp_path / 'slow.fl'}, line 2, column 44: 'Parts' cannot be compiled to machine code "
         "(substring of a text and numbers of different events)",
         "    SUBSCRIPTION Parts MATCH A a AND B b WHERE substring(a.s, b.m) = 'x'",
         "                                               ^^^^^^^^^^^^^^^^^^^^^^^^^",
@@ -287,7 +287,7 @@ def test_rules_that_cannot_be_compiled_are_refused_with_their_place_unless_asked
     slow = fairlead(*arguments, "--event-by-event")
     assert slow.exit_code == 0
     assert "2 events, 1 relation" in slow.stderr
-    assert "warning W013 line 2, column 44: 'Parts' cannot be compiled" in slow.stderr
+    assert f"warning W013 {tmp_path / 'slow.fl'}, line 2, column 44: 'Parts' cannot be compiled" in slow.stderr
     linted = fairlead("lint", tmp_path / "slow.fl")
     assert "'Parts' cannot be compiled to machine code" in linted.stdout
     assert linted.exit_code == 0

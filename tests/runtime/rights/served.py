@@ -119,7 +119,7 @@ async def answer(client: Nats, subject: str, body: Any, headers: dict[str, str] 
 
 
 def is_done(found: bytes) -> bool:
-    return bool(found) and b'"error"' not in found and b'"Status": "4' not in found and b"503" not in found
+    return bool(found) and b'"error"' not in found and not any(each in found for each in (b'"Status": "4', b'"Status": "5'))
 
 
 def js_of(boss: Client) -> JetStreamContext:
@@ -175,11 +175,15 @@ async def _stored(js: JetStreamContext) -> Everything:
         name = each.config.name or ""
         reading = await js.subscribe(">", stream=name, ordered_consumer=True)
         for _ in range(each.state.messages):
-            one = await reading.next_msg(20)
+            try:
+                one = await reading.next_msg(5)
+            except nats.errors.TimeoutError:
+                break  # what was left has gone by itself
             at = one.metadata
             content = f"{at.timestamp} {one.headers} {one.data!r}"
-            if "Nats-TTL" in (one.headers or {}):
-                continue  # the trace of a removed lease, which goes by itself
-            messages.append(StoredMessage(name, at.sequence.stream, one.subject, content))
+            if "Nats-TTL" not in (one.headers or {}):  # otherwise the trace of a removed lease, which goes by itself
+                messages.append(StoredMessage(name, at.sequence.stream, one.subject, content))
+            if not at.num_pending:
+                break
         await reading.unsubscribe()
     return Everything(tuple((each.config.name or "", str(each.config)) for each in told), tuple(messages))

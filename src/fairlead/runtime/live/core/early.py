@@ -58,13 +58,14 @@ def no_turns(check: Check | None) -> AbstractContextManager[None]:
 
 
 class EarlyRelations(Sequence[Relation]):
-    """Early deliveries: relations that are taken back, then those that are delivered. They become objects on access."""
+    """Early deliveries, in parts with one sign each. They become objects on access."""
 
-    def __init__(self, gone: Interleaved, fresh: Interleaved) -> None:
-        self._parts = ((gone, MINUS), (fresh, PLUS))
+    def __init__(self, *parts: tuple[Interleaved, int]) -> None:
+        self._parts = parts
+        self._ends = np.cumsum([len(some) for some, _ in parts])
 
     def __len__(self) -> int:
-        return sum(len(some) for some, _ in self._parts)
+        return int(self._ends[-1])
 
     def __iter__(self) -> Iterator[Relation]:
         for some, sign in self._parts:
@@ -76,17 +77,18 @@ class EarlyRelations(Sequence[Relation]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Relation]: ...
     def __getitem__(self, at: int | slice) -> Relation | Sequence[Relation]:
-        gone, fresh = (some for some, _ in self._parts)
         wanted = range(len(self))[at]
         if isinstance(wanted, int):
-            taken_back = wanted < len(gone)
-            found = gone[wanted] if taken_back else fresh[wanted - len(gone)]
-            return replace(found, early=True, sign=MINUS if taken_back else PLUS)
+            part = int(np.searchsorted(self._ends, wanted, "right"))
+            some, sign = self._parts[part]
+            return replace(some[wanted - int(self._ends[part]) + len(some)], early=True, sign=sign)
         if wanted.step < 0:
             return [self[each] for each in wanted]
         places = np.array(wanted, dtype=np.int64)
-        border = int(np.searchsorted(places, len(gone)))
-        return EarlyRelations(_chosen(gone, places[:border]), _chosen(fresh, places[border:] - len(gone)))
+        borders = np.searchsorted(places, [0, *self._ends])
+        begins = [0, *self._ends[:-1]]
+        chosen = [places[low:high] - begin for low, high, begin in zip(borders, borders[1:], begins, strict=False)]
+        return EarlyRelations(*((_chosen(some, mine), sign) for (some, sign), mine in zip(self._parts, chosen, strict=True)))
 
 
 class LineageRuns:
@@ -149,9 +151,12 @@ class EarlyMatcher:
         fresh = plus[places_without(ids[plus], before)]
         left = places_without(self.open.ids, ids[plus])
         gone = minus[places_without(ids[minus], np.concatenate([ids[plus], self.open.ids[left]]))]
+        brief = np.zeros(0, dtype=np.int64) if signs is None else _passing(ids, signs)
+        passing = _chosen(confirmed, brief[places_without(ids[brief], self.open.ids)])
         if len(left) < len(self.open):
             self.open = TentativeRelations(_chosen(self.open.relations, left), self.open.ids[left])
-        return EarlyRelations(_chosen(confirmed, gone), _chosen(confirmed, fresh))
+        parts = (passing, PLUS), (passing, MINUS), (_chosen(confirmed, gone), MINUS), (_chosen(confirmed, fresh), PLUS)
+        return EarlyRelations(*parts)
 
     @property
     def is_settled(self) -> bool:
@@ -168,7 +173,7 @@ class EarlyMatcher:
         self._arrived, self._given = [], self._first.buffer.last
         gone, fresh = differences(before.ids, now.ids)
         self.open = now
-        return EarlyRelations(_chosen(before.relations, gone), _chosen(now.relations, fresh))
+        return EarlyRelations((_chosen(before.relations, gone), MINUS), (_chosen(now.relations, fresh), PLUS))
 
     def _brought_up(self, frontier: int) -> TentativeRun:
         """A run that has been given what the first matcher has, or more."""
@@ -184,14 +189,25 @@ class EarlyMatcher:
 def _last_of_each(ids: Words, signs: Signs, sign: int) -> npt.NDArray[np.bool_]:
     """Which deliveries are the last ones of their relation, with this sign, if that is not what it was before them: a relation
     that is delivered and taken back among them is neither."""
+    made = np.zeros(len(ids), dtype=bool)
+    for first, last in _first_and_last(ids):
+        made[last] = signs[last] == signs[first] == sign
+    return made
+
+
+def _passing(ids: Words, signs: Signs) -> Numbers:
+    """The first deliveries of relations that are delivered and taken back among these."""
+    ends = _first_and_last(ids)
+    return np.array([first for first, last in ends if signs[first] == PLUS and signs[last] == MINUS], dtype=np.int64)
+
+
+def _first_and_last(ids: Words) -> list[tuple[int, int]]:
+    """Of each relation, the places of its first and its last delivery."""
     first, last = dict[bytes, int](), dict[bytes, int]()
     for at, each in enumerate(ids):
         first.setdefault(each.tobytes(), at)
         last[each.tobytes()] = at
-    made = np.zeros(len(ids), dtype=bool)
-    for name, at in last.items():
-        made[at] = signs[at] == signs[first[name]] == sign
-    return made
+    return [(at, last[name]) for name, at in first.items()]
 
 
 def _chosen(relations: Sequence[Relation], places: Numbers) -> Interleaved:
