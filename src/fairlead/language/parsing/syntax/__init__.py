@@ -10,6 +10,7 @@ from fairlead.language.parsing.syntax.clauses import (
     Clause,
     DisposalClause,
     Emit,
+    Having,
     Key,
     KeyPart,
     MatchingClause,
@@ -53,6 +54,7 @@ from fairlead.language.parsing.syntax.patterns import (
     Element,
     InOrder,
     Pattern,
+    Repeat,
     elements,
 )
 from fairlead.language.parsing.syntax.statements import (
