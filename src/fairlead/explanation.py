@@ -306,11 +306,14 @@ def _direction(subscription: Subscription) -> str:
 
 def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     names = branch.alias_names()
-    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}" for at, slot in enumerate(branch.slots))
+    runs = [slot.run.canonical if slot.run else "" for slot in branch.slots]
+    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}{runs[at]}" for at, slot in enumerate(branch.slots))
     lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
+    for predicate in branch.having:
+        lines.append(f"  having            {render_condition(predicate.condition, names)}")
     lines += [f"  {clause.word:<10} {clause.explained(names)}" for clause in branch.clauses]
     if branch.emission:
         fields = ", ".join(f"{name} = {render(value, names)}" for name, value in branch.emission.fields)

@@ -41,19 +41,23 @@ class Runs:
 
     def gathered(self, members: Sequence[Event | None], queues: Sequence[list[Event]], event: Event) -> list[Any] | None:
         """What all slots hold; None if a run is too short, HAVING does not hold, or the event is no member."""
-        made: list[Any] = [*members, *[None] * (self.width - len(members))]
-        taken = {member.position for member in members if member is not None}
-        for run in self.runs:
-            found = self._found(run, made, queues[run.queue], taken)
-            if len(found) < run.quantifier.least:
-                return None
-            made[run.slot] = tuple(found)
+        made = self.held(members, queues)
+        if any(len(made[run.slot]) < run.quantifier.least for run in self.runs):
+            return None
         whole = made[: len(members)]
         if not any(event in each if isinstance(each, tuple) else event is each for each in whole):
             return None
         return whole if all(check(made) for check in self.having) else None
 
-    def _found(self, run: CompiledRun, made: list[Any], queue: list[Event], taken: set[Any]) -> list[Event]:
+    def held(self, members: Sequence[Event | None], queues: Sequence[Sequence[Event]]) -> list[Any]:
+        """What all slots hold, those of noted events too: an event, or the tuple of a run, however short."""
+        made: list[Any] = [*members, *[None] * (self.width - len(members))]
+        taken = {member.position for member in members if member is not None}
+        for run in self.runs:
+            made[run.slot] = tuple(self._found(run, made, queues[run.queue], taken))
+        return made
+
+    def _found(self, run: CompiledRun, made: list[Any], queue: Sequence[Event], taken: set[Any]) -> list[Event]:
         low = max((made[at].position for at in run.after), default=None)
         high = min((made[at].position for at in run.before), default=None)
         found = []

@@ -79,6 +79,11 @@ class Quantifier:
     run: bool = False
 
     @property
+    def several(self) -> bool:
+        """More than one event, or any number of them."""
+        return self.run or self.least > 1
+
+    @property
     def canonical(self) -> str:
         return f"{{{self.least},{'' if self.most is None else self.most}}}"
 
@@ -185,8 +190,8 @@ class Branch:
 
     def alias_names(self) -> list[str]:
         """The name of each slot for users, those of noted events at the end."""
-        counts = {element.alias: element.quantifier.most for element in self.elements}
-        members = [s.alias if counts[s.alias] == 1 or s.run else f"{s.alias}[{s.alias_index}]" for s in self.slots]
+        counted = {element.alias for element in self.elements if element.quantifier.several}
+        members = [s.alias if s.alias not in counted or s.run else f"{s.alias}[{s.alias_index}]" for s in self.slots]
         return members + [each.alias for each in self.noting]
 
     def canonical_names(self) -> list[str]:
