@@ -107,7 +107,7 @@ def like_pattern(pattern: str) -> LikePattern:
 
 
 def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
-    """Over the values that are not NULL; `first` and `last` take the value as it is."""
+    """Over the values that are not NULL; with `first` and `last`, over all."""
     if function in ("first", "last"):
         return values[0 if function == "first" else -1] if values else None
     present = [value for value in values if value is not None]
