@@ -66,7 +66,9 @@ def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str 
         known = ", ".join(sorted(DIALECTS))
         raise UsageError("A012", f"there is no dialect '{dialect}'", f"use one of: {known}", place="compile(dialect=…)")
     plan = compile_text(text, None if file is None else fspath(file), dialect)
-    return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *slow(plan), *too_expensive(plan)))
+    return replace(
+        plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *slow(plan), *too_expensive(plan))
+    )
 
 
 class Engine:

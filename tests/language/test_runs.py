@@ -38,7 +38,9 @@ def test_conditions_on_each_event_and_on_the_whole_run_are_kept_apart():
 
 @pytest.mark.parametrize("name", ["Having", "having", "distinct", "first", "last"])
 def test_the_new_words_are_still_names(name):
-    plan = compile_rules(f"TYPE {name} ({name} INT) SUBSCRIPTION {name} MATCH {name} q[2] WHERE q[1].{name} = 1 AND count({name}) = 2")
+    plan = compile_rules(
+        f"TYPE {name} ({name} INT) SUBSCRIPTION {name} MATCH {name} q[2] WHERE q[1].{name} = 1 AND count({name}) = 2"
+    )
     assert plan.subscriptions[0].name == name
 
 
@@ -48,7 +50,9 @@ def test_the_digest_covers_runs_and_having_but_no_names(same):
     assert compile_rules(f"{TYPES} SUBSCRIPTION T MATCH {same}")["T"].digest == digest
 
 
-@pytest.mark.parametrize("other", ["A a", "A a+", "A a* HAVING count(a) > 2", "A a+ HAVING count(a) > 3", "A a[3]", "A a{3}", "A a{3,}"])
+@pytest.mark.parametrize(
+    "other", ["A a", "A a+", "A a* HAVING count(a) > 2", "A a+ HAVING count(a) > 3", "A a[3]", "A a{3}", "A a{3,}"]
+)
 def test_other_runs_have_other_digests(other):
     digest = compile_rules(f"{TYPES} SUBSCRIPTION S MATCH A a+ HAVING count(a) > 2")["S"].digest
     assert compile_rules(f"{TYPES} SUBSCRIPTION S MATCH {other}")["S"].digest != digest
@@ -63,9 +67,9 @@ def test_other_runs_have_other_digests(other):
         ("L095", "A a+ EMIT X(t = time(a))", "first(a."),
         ("L096", "A a+ WHERE count(a) > 1", "HAVING"),
         ("L096", "A a+ THEN B b WHERE b.x > 1 AND b.x < sum(a.x)", "HAVING"),
-        ("L097", "A a+ AND A b+", "a+ THEN X x THEN b+"),
-        ("L097", "A a+ AND C b+", "element between"),
-        ("L097", "A a+ THEN B b+", "element between"),
+        ("L097", "A a+ AND A b+", "between them"),
+        ("L097", "A a+ AND C b+", "between them"),
+        ("L097", "A a+ THEN B b+", "between them"),
         ("L097", "A a+ AND B b+ WHERE a.x = b.x", "HAVING"),
         ("L098", "A a+ AND B b HAVING b.x > 1", "WHERE"),
         ("L098", "A a[2] HAVING count(a) > 1", "as a run"),

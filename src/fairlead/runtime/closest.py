@@ -107,7 +107,8 @@ class ClosestMiss:
         reasons = [*self._failing(binding, among=single)]
         for keyword, a, b in pairs:
             if {a, b}.isdisjoint(self.branch.runs) and binding[a].position >= binding[b].position:
-                reasons.append(f"{keyword}: {self.names[a]} at {binding[a].position} is not before {self.names[b]} at {binding[b].position}")
+                places = f"{self.names[a]} at {binding[a].position}", f"{self.names[b]} at {binding[b].position}"
+                reasons.append(f"{keyword}: {places[0]} is not before {places[1]}")
         held = runs.held(binding[: len(self.branch.slots)], queues)
         for slot, quantifier in self.branch.runs.items():
             binding[slot] = held[slot]

@@ -152,8 +152,9 @@ class ReferenceConjunction:
 
     def inside(self, negation: Negated, event: Event, members: Members) -> bool:
         if isinstance(negation, NegationBetween):
-            return members[negation.left].position < event.position < members[negation.right].position
-        anchor = members[negation.anchor]
+            left, right = members[negation.left], members[negation.right]
+            return bool(left.position < event.position < right.position)
+        anchor: Event = members[negation.anchor]
         if isinstance(negation, NegationBefore):
             near = negation.within_us is None or event.time >= anchor.time - negation.within_us  # type: ignore[operator]
             return event.position < anchor.position and near

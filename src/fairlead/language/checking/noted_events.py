@@ -68,7 +68,7 @@ def _slot(anchor: syntax.Reference, members: Mapping[str, AliasMember]) -> int:
     member = members[anchor.head.text]
     if member.run:
         fix = "name an element that is no run"
-        raise Fault("L099", anchor.span, f"WITHOUT is about single members, and '{member.alias}' is a run", fix)
+        raise Fault("L099", anchor.span, f"the clause is about single members, and '{member.alias}' is a run", fix)
     if anchor.index is None and member.count > 1:
         problem = f"'{member.alias}' has {member.count} instances"
         raise Fault("L056", anchor.span, problem, f"name one of them, such as {member.alias}[{member.count}]")

@@ -96,7 +96,9 @@ def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> BranchPattern:
     _check(nodes, catalogue)
     elements, slots, places = _layout(tuple((n.alias.text, n.type.text, _quantifier(n)) for n in nodes))
     members = {
-        each.alias: AliasMember(each.alias, catalogue[each.type], places[each.alias], len(places[each.alias]), each.quantifier.run)
+        each.alias: AliasMember(
+            each.alias, catalogue[each.type], places[each.alias], len(places[each.alias]), each.quantifier.run
+        )
         for each in elements
     }
     precedences = _precedences(pattern, places)

@@ -44,7 +44,7 @@ def _shared(one: Slot, other: Slot, catalogue: Catalogue) -> bool:
 
 def _not_apart(one: Slot, other: Slot, span: Span) -> Fault:
     problem = f"nothing says where '{one.alias}' ends and '{other.alias}' begins"
-    return Fault("L097", span, problem, f"put an element between them: {one.alias}+ THEN X x THEN {other.alias}+")
+    return Fault("L097", span, problem, "put an element that is no run between them, in the order of the text")
 
 
 def check_each(values: Sequence[Expression], runs: Sequence[int], span: Span) -> None:

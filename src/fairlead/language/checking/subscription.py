@@ -38,7 +38,8 @@ class Checked:
 
 
 def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: RuleText) -> Checked:
-    """1. clauses, each once · 2. pattern to slots · 3. clauses that note events · 4. WHERE, HAVING · 5. PER · 6. options · 7. EMIT"""
+    """1. clauses, each once · 2. pattern to slots · 3. clauses that note events · 4. WHERE, HAVING · 5. PER · 6. options ·
+    7. EMIT"""
     _check_repeats(node)  # 1
     built = shapes(node.pattern, catalogue)  # 2
     mine = belonging(node.noting, built, catalogue)  # 3
@@ -104,10 +105,12 @@ def _check_runs(node: syntax.Subscription, branches: Sequence[Branch]) -> None:
         fix = "leave out CONTIGUOUS, or write the elements with a count, such as q[3]"
         raise Fault("L099", contiguous.span, "CONTIGUOUS is not supported with runs", fix)
     for clause in node.noting:
-        waits = any(each.waits and each.alias == clause.alias.text for branch in branches for each in branch.noting if branch.runs)
+        waits = any(
+            each.waits and each.alias == clause.alias.text for branch in branches for each in branch.noting if branch.runs
+        )
         if waits:
-            fix = "EMIT what was found, and write WITHOUT … WITHIN in a subscription that reads it"
-            raise Fault("L099", clause.span, "WITHOUT … WITHIN is not supported with runs", fix)
+            fix = "EMIT what was found, and write this clause in a subscription that reads it"
+            raise Fault("L099", clause.span, f"{clause.word} … WITHIN is not supported with runs", fix)
 
 
 def _find(node: syntax.Subscription, wanted: type[ClauseType]) -> ClauseType | None:

@@ -119,7 +119,9 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
     words = np.array([position_word(member.position) for member in members], dtype=np.int64)
     found = parts_of(chunk, np.arange(len(words)), np.array([rows[key] for key in keys], dtype=np.int64))
     ids = from_hex([each.id for each in relations])
-    return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), [each.runs for each in relations])
+    return _table(
+        layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), [each.runs for each in relations]
+    )
 
 
 def _table(

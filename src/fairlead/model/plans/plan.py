@@ -196,7 +196,9 @@ class Branch:
 
     def canonical_names(self) -> list[str]:
         """Names that do not depend on aliases, for digests."""
-        return [f"{slot.type}[{slot.instance}]" + (slot.run.canonical if slot.run else "") for slot in self.slots] + [f"!{each.slot}" for each in self.noting]
+        return [f"{slot.type}[{slot.instance}]" + (slot.run.canonical if slot.run else "") for slot in self.slots] + [
+            f"!{each.slot}" for each in self.noting
+        ]
 
 
 @dataclass(frozen=True)

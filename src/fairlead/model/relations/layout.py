@@ -6,8 +6,8 @@
     members                      for each: type, position, place, and the attributes of all member types, null if the
                                  member's type has no such attribute
     emitted                      type and attributes of the derived event; null if nothing is emitted
-    runs                         how many of the members each element has, in signature order; only if a pattern has runs (`q+`),
-                                 and null for a relation whose pattern tells it
+    runs                         how many of the members each element has, in signature order; only if a pattern has
+                                 runs (`q+`), and null for a relation whose pattern tells it
     sign                         1, or -1 if the delivery takes the relation back; only in a signed layout
 
 Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. The schema's

@@ -142,7 +142,9 @@ def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:
         raise Fault("L046", node.span, f"{name} accepts one element of the pattern", f"write, for example, {example}")
     if node.distinct:
         if name != "count":
-            raise Fault("L046", node.span, f"{name} has no DISTINCT", f"write {name}({argument}), or count(DISTINCT {argument})")
+            raise Fault(
+                "L046", node.span, f"{name} has no DISTINCT", f"write {name}({argument}), or count(DISTINCT {argument})"
+            )
         name = DISTINCT
     if name in AGGREGATES or name in RUN_AGGREGATES:
         return _aggregate(name, argument, scope)
@@ -167,7 +169,11 @@ def _of_one(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
 def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
     member, attribute = scope.instances(argument)
     if name in RUN_AGGREGATES and not member.run:
-        fix = "write it as a run, such as q{3}" if name == DISTINCT else f"write {member.alias}[1], or the element as a run, {member.alias}{{3}}"
+        fix = (
+            "write it as a run, such as q{3}"
+            if name == DISTINCT
+            else f"write {member.alias}[1], or the element as a run, {member.alias}{{3}}"
+        )
         raise Fault("L046", argument.span, f"{name} is about runs, and '{member.alias}' is none", fix)
     if attribute is None:
         if name != "count":

@@ -1,7 +1,8 @@
 """Which subscriptions have no kernel, and why: the one place that decides. (Compiles nothing.)
 
-Subscriptions with runs have none yet: their unit works event by event, and they are warned of (W025). What else has no kernel is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked
-for the matcher that goes event by event. What a kernel can take long for is warned of too (W014).
+Subscriptions with runs have none yet: their unit works event by event, and they are warned of (W025). What else has no kernel is
+warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked for the matcher that goes
+event by event. What a kernel can take long for is warned of too (W014).
 """
 
 from __future__ import annotations
