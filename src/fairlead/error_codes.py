@@ -36,7 +36,6 @@ CODES: dict[str, tuple[str, str]] = {
     "L006": ("A number is out of range.", "Use a smaller number, or a decimal point for a DOUBLE."),
     "L007": ("A duration has an unknown unit, is zero, is too long, or is not a whole number of microseconds.", "Write, for example, `5 MINUTES`."),
     "L008": ("The text after `TIMESTAMP` is not a timestamp.", "Write ISO 8601, such as `TIMESTAMP '2026-01-31T12:00:00Z'`."),
-    "L009": ("Repeated elements (`q+`, `q{2,5}`) are not supported.", "Write a fixed count, such as `q[3]`."),
     "L010": ("A rule names an event type that is not declared.", "Correct the name, or declare it: `TYPE Name (…)`."),
     "L011": ("The data type is unknown, or has wrong numbers after it.", "Use one of the data types; only `DECIMAL(precision, scale)` accepts numbers."),
     "L012": ("The type has no such attribute.", "Correct the name, or declare the attribute."),
@@ -88,6 +87,11 @@ CODES: dict[str, tuple[str, str]] = {
     "L086": ("`LATE REVISE` without `DELAY`: nothing says which events are late.", "Write `DELAY` before it; `DELAY 0 SECONDS` releases events at once."),
     "L087": ("`position()` in rules with `LATE REVISE`: a late event changes the positions of all after it.", "Compare times instead, or write `LATE TAG`."),
     "L088": ("`KEEP` has an unknown unit, two limits of one kind, or contradicts another `KEEP` of the topic.", "Write `KEEP 30 DAYS`, `KEEP 200 GB`, `KEEP 30 DAYS, 200 GB` or `KEEP ALL`."),
+    "L095": ("A run (`q+`) is used as one event.", "Use `first(q.x)`, `last(q.x)` or another aggregate."),
+    "L096": ("`WHERE` has an aggregate of a run.", "Move the condition to `HAVING`."),
+    "L097": ("Nothing says in which of two runs an event is, or a condition names two runs.", "Put an element between them; compare aggregates in `HAVING`."),
+    "L098": ("A condition of `HAVING` names no run.", "Move it to `WHERE`."),
+    "L099": ("`CONTIGUOUS`, `WITHOUT … WITHIN`, or a `WITHOUT` about a run, in a pattern with runs.", "Write a fixed count, or two subscriptions joined by `EMIT`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -350,6 +354,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or use `ORDER BY TIME`."),
     "W018": ("Every event that a `WITHOUT … BEFORE` can count is kept: its `WHERE` reads members, or the event can be a member.", "Say with `PER` what must be equal, or add `WITHIN` to `BEFORE` and to the pattern."),
     "W019": ("A `WITHIN` is the window of a pattern of one event, and its `WITHOUT … BEFORE` has none.", "Write it directly after `BEFORE a`."),
+    "W025": ("A subscription has runs, such as `q+`, which are matched event by event.", "Nothing, if 20,000 to 40,000 events/s are enough; otherwise a fixed count such as `q[3]`."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip

@@ -23,7 +23,9 @@ from fairlead.model.plans.plan import Branch, Disposal, Plan, Subscription
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
-Members = tuple[Event, ...]
+Run = tuple[Event, ...]
+Members = tuple[Any, ...]
+"""What each slot holds: an event, or a run (`q+`)."""
 Negated = NegationBetween | NegationBefore | Absence
 
 
@@ -33,6 +35,7 @@ class ReferenceConjunction:
     def __init__(self, subscription: Subscription, branch: Branch) -> None:
         self.subscription, self.branch = subscription, branch
         self.queues: dict[str, list[Event]] = {name: [] for name in branch.queue_types}
+        self.runs = {*branch.runs}
         self.precedences = [each for each in branch.clauses if isinstance(each, Precedence)]
         self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween | NegationBefore)]
         self.absences = [each for each in branch.clauses if isinstance(each, Absence)]
@@ -58,7 +61,7 @@ class ReferenceConjunction:
                 ]
         if not any(event in self.queues[name] for name in entered):
             return None
-        members = self.match(())
+        members = self.match((), event)
         if members is not None:
             self.dequeue(members)
         return members
@@ -73,14 +76,43 @@ class ReferenceConjunction:
     def notes(self, negation: Negated, event: Event) -> bool:
         return all(holds(p.condition, {negation.slot: event}) for p in negation.predicates if p.slots == (negation.slot,))
 
-    def match(self, members: Members) -> Members | None:
+    def match(self, members: Members, event: Event) -> Members | None:
+        """The first assignment that fits. Runs follow from the other members, and a relation with runs contains the arriving
+        event."""
         if len(members) == len(self.branch.slots):
-            return members if self.fits(members) else None
-        for candidate in self.candidates(members):
-            found = self.match((*members, candidate))
+            if not self.fits(members):
+                return None
+            members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
+            return members if not self.branch.runs or self.is_whole(members, event) else None
+        for candidate in [()] if len(members) in self.branch.runs else self.candidates(members):
+            found = self.match((*members, candidate), event)
             if found is not None:
                 return found
         return None
+
+    def run(self, slot: int, members: Members) -> Run:
+        """The events that a run has beside these members."""
+        orders = [(a, b) for p in self.precedences for a in p.left for b in p.right if a not in self.runs or b not in self.runs]
+        found = [
+            event
+            for event in self.queues[self.branch.slots[slot].type]
+            if event not in members
+            and all(members[a].position < event.position for a, b in orders if b == slot)
+            and all(event.position < members[b].position for a, b in orders if a == slot)
+            and all(
+                holds(p.condition, dict(enumerate(members)) | {slot: event}) for p in self.branch.predicates if slot in p.slots
+            )
+        ]
+        most = self.branch.runs[slot].most
+        if most is None or len(found) <= most:
+            return tuple(found)
+        return tuple(found[-most:] if self.subscription.matching.recent else found[:most])
+
+    def is_whole(self, members: Members, event: Event) -> bool:
+        """The runs are long enough, HAVING is true, and the event is a member."""
+        lengths = all(len(members[slot]) >= run.least for slot, run in self.branch.runs.items())
+        having = all(holds(each.condition, dict(enumerate(members))) for each in self.branch.having)
+        return lengths and having and event in flat(members)
 
     def candidates(self, members: Members) -> Iterator[Event]:
         """The events to try for the next slot, in the order of the matching option."""
@@ -99,10 +131,12 @@ class ReferenceConjunction:
             at += step
 
     def fits(self, members: Members) -> bool:
-        binding = dict(enumerate(members))
+        """The members that are no runs."""
+        binding, single = dict(enumerate(members)), [p for p in self.branch.predicates if self.runs.isdisjoint(p.slots)]
+        pairs = [(a, b) for p in self.precedences for a in p.left for b in p.right if self.runs.isdisjoint((a, b))]
         return (
-            all(holds(predicate.condition, binding) for predicate in self.branch.predicates)
-            and all(members[a].position < members[b].position for p in self.precedences for a in p.left for b in p.right)
+            all(holds(predicate.condition, binding) for predicate in single)
+            and all(members[a].position < members[b].position for a, b in pairs)
             and not any(self.forbidden(each, members) for each in self.negations)
         )
 
@@ -118,8 +152,9 @@ class ReferenceConjunction:
 
     def inside(self, negation: Negated, event: Event, members: Members) -> bool:
         if isinstance(negation, NegationBetween):
-            return members[negation.left].position < event.position < members[negation.right].position
-        anchor = members[negation.anchor]
+            left, right = members[negation.left], members[negation.right]
+            return bool(left.position < event.position < right.position)
+        anchor: Event = members[negation.anchor]
         if isinstance(negation, NegationBefore):
             near = negation.within_us is None or event.time >= anchor.time - negation.within_us  # type: ignore[operator]
             return event.position < anchor.position and near
@@ -130,9 +165,10 @@ class ReferenceConjunction:
     def dequeue(self, members: Members) -> None:
         disposal = self.subscription.disposal
         for name, queue in self.queues.items():
-            matched = [
-                at for at, event in enumerate(queue) if any(members[slot] is event for slot in self.branch.slots_of_type[name])
-            ]
+            mine = flat(members[slot] for slot in self.branch.slots_of_type[name])
+            matched = [at for at, event in enumerate(queue) if event in mine]
+            if not matched:
+                continue  # an empty run
             first, last = matched[0], matched[-1]
             kept = {
                 Disposal.PREFIX_INFIX: queue[last + 1 :],
@@ -140,7 +176,11 @@ class ReferenceConjunction:
                 Disposal.INFIX_POSTFIX: queue[:first],
                 Disposal.FIRST_PREFIX: queue[first + 1 :],
             }[disposal]
-            queue[:] = kept if disposal is Disposal.FIRST_PREFIX else [event for event in kept if event not in members]
+            queue[:] = kept if disposal is Disposal.FIRST_PREFIX else [event for event in kept if event not in flat(members)]
+
+
+def flat(members: Iterable[Event | Run]) -> list[Event]:
+    return [event for each in members for event in (each if isinstance(each, tuple) else (each,))]
 
 
 class ReferenceSubscription:
@@ -164,7 +204,8 @@ class ReferenceSubscription:
                 if members is None:
                     continue
                 deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
-                match = Match(number, members, max(deadlines, default=None))
+                runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
+                match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
                 if match.deadline is None:
                     delivered.append(match)
                 elif self.seen is not None and self.seen > match.deadline:

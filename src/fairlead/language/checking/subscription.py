@@ -38,7 +38,8 @@ class Checked:
 
 
 def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: RuleText) -> Checked:
-    """1. clauses, each once · 2. pattern to slots · 3. clauses that note events · 4. WHERE · 5. PER · 6. options · 7. EMIT"""
+    """1. clauses, each once · 2. pattern to slots · 3. clauses that note events · 4. WHERE, HAVING · 5. PER · 6. options ·
+    7. EMIT"""
     _check_repeats(node)  # 1
     built = shapes(node.pattern, catalogue)  # 2
     mine = belonging(node.noting, built, catalogue)  # 3
@@ -48,10 +49,19 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
     scopes = [Scope(shape.members, hidden) for shape in built]
     condition = _find(node, syntax.Where)  # 4
     placed = where(condition, scopes, source) if condition else [[] for _ in built]
+    whole = _find(node, syntax.Having)
+    aggregated = where(whole, [replace(each, whole=True) for each in scopes], source) if whole else [[] for _ in built]
     branches = tuple(
-        Branch(shape.elements, shape.slots, tuple(each for _, each in found), (*shape.clauses, *clauses))
-        for shape, found, clauses in zip(built, placed, noted, strict=True)
+        Branch(
+            shape.elements,
+            shape.slots,
+            tuple(each for _, each in found),
+            (*shape.clauses, *clauses),
+            having=tuple(each for _, each in conditions),
+        )
+        for shape, found, clauses, conditions in zip(built, placed, noted, aggregated, strict=True)
     )
+    _check_runs(node, branches)
     per = _find(node, syntax.Per)  # 5
     if per:
         members = [
@@ -86,6 +96,23 @@ def _check_repeats(node: syntax.Subscription) -> None:
         seen.add(type(clause))
 
 
+def _check_runs(node: syntax.Subscription, branches: Sequence[Branch]) -> None:
+    """What runs do not go together with."""
+    if not any(branch.runs for branch in branches):
+        return
+    contiguous = _find(node, syntax.MatchingClause)
+    if contiguous and _matching(node).contiguous:
+        fix = "leave out CONTIGUOUS, or write the elements with a count, such as q[3]"
+        raise Fault("L099", contiguous.span, "CONTIGUOUS is not supported with runs", fix)
+    for clause in node.noting:
+        waits = any(
+            each.waits and each.alias == clause.alias.text for branch in branches for each in branch.noting if branch.runs
+        )
+        if waits:
+            fix = "EMIT what was found, and write this clause in a subscription that reads it"
+            raise Fault("L099", clause.span, f"{clause.word} … WITHIN is not supported with runs", fix)
+
+
 def _find(node: syntax.Subscription, wanted: type[ClauseType]) -> ClauseType | None:
     return next((each for each in node.clauses if isinstance(each, wanted)), None)
 
@@ -105,7 +132,7 @@ def _emitting(branches: tuple[Branch, ...], fields: tuple[Emission, ...]) -> tup
 def _joint_scopes(built: Sequence[BranchPattern], hidden: Mapping[str, str]) -> list[Scope]:
     """For EMIT: the aliases that another branch has, and this one has not, read as NULL."""
     everywhere = {alias: replace(member, slots=()) for shape in reversed(built) for alias, member in shape.members.items()}
-    return [Scope({**everywhere, **shape.members}, hidden) for shape in built]
+    return [Scope({**everywhere, **shape.members}, hidden, whole=True) for shape in built]
 
 
 def _window(node: syntax.Subscription, built: Sequence[BranchPattern]) -> int | None:

@@ -141,7 +141,8 @@ class Conjunction:
         noted = [at for at in route.noting if self.noting[at].accepts(event)]
         return entered, noted
 
-    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
+    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Any, ...] | None:
+        """What each slot holds: an event, or the tuple of a run."""
         self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
         # 1. the window: events older than the window leave; an event that is itself too old does not enter
         if self.within is not None and event.time is not None and self._expire(instance, event.time):
@@ -157,6 +158,8 @@ class Conjunction:
             if at in self.patient:
                 self._cancel(instance, at, event)
         # 3. match and dispose
+        if self.search.runs is not None:
+            return self._match_with_runs(instance, [at for at in entered if at not in barred], event)
         members = self._match(instance, entered) if len(barred) < len(entered) or (entered and instance.loose) else None
         if members is not None:
             self._dispose(instance, members)
@@ -189,6 +192,17 @@ class Conjunction:
             found = self.search.find(instance.queues, None, unspoilt)
             instance.loose = instance.loose and found is not None
         return None if found is None else tuple(found)
+
+    def _match_with_runs(self, instance: Instance, entered: list[int], event: Event) -> tuple[Any, ...] | None:
+        """A relation with runs contains the event, so nothing is ever ready before it."""
+        if not entered:
+            return None
+        unspoilt = [self._unspoilt(instance, at) for at in self.searched]
+        members = self.search.find_with_runs(instance.queues, entered[0], event, unspoilt)
+        if members is None:
+            return None
+        dispose(instance.queues, self.slots_of_queue, members, self.disposal)
+        return tuple(members)
 
     def _unspoilt(self, instance: Instance, at: int) -> Check:
         """That no event noted for a clause forbids members: as many of them as the clause can ask for are there."""

@@ -14,19 +14,23 @@ Takes: queues, and the members of a match. Gives: the queues with what is left. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fairlead.matching.interpreted.dead_events import Needs
+from fairlead.matching.interpreted.runs import flat
 from fairlead.model.events.event import Event
 from fairlead.model.plans.plan import Disposal
 
 Queues = list[list[Event]]
 
 
-def dispose(queues: Queues, slots: Sequence[tuple[int, ...]], members: tuple[Event, ...], disposal: Disposal) -> None:
-    """After a match. `slots`: those of each queue."""
-    positions = {member.position for member in members}
+def dispose(queues: Queues, slots: Sequence[tuple[int, ...]], members: Sequence[Any], disposal: Disposal) -> None:
+    """After a match. `slots`: those of each queue. `members`: by slot an event, or the tuple of a run."""
+    positions = {member.position for member in flat(members)}
     for at, queue in enumerate(queues):
-        mine = [members[slot].position for slot in slots[at]]
+        mine = [member.position for member in flat([members[slot] for slot in slots[at]])]
+        if not mine:
+            continue  # an empty run
         first, last = min(mine), max(mine)
         if disposal is Disposal.FIRST_PREFIX:
             queue[:] = [event for event in queue if event.position > first]

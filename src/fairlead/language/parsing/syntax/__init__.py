@@ -10,6 +10,7 @@ from fairlead.language.parsing.syntax.clauses import (
     Clause,
     DisposalClause,
     Emit,
+    Having,
     Key,
     KeyPart,
     MatchingClause,
@@ -53,6 +54,7 @@ from fairlead.language.parsing.syntax.patterns import (
     Element,
     InOrder,
     Pattern,
+    Repeat,
     elements,
 )
 from fairlead.language.parsing.syntax.statements import (
@@ -100,6 +102,7 @@ __all__ = [
     "Element",
     "Emit",
     "Expression",
+    "Having",
     "In",
     "InOrder",
     "IsNull",
@@ -122,6 +125,7 @@ __all__ = [
     "Per",
     "Prefixed",
     "Reference",
+    "Repeat",
     "Rlike",
     "Rules",
     "Statement",
