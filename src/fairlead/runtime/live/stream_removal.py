@@ -1,4 +1,4 @@
-"""The removal of merged streams beside those who begin to use them: one of the two always learns of the other.
+"""The removal of merged streams beside clients that begin to use them: one of the two always learns of the other.
 
     who removes                                     who begins to use one (merged_streams.Lease)
     1. looks for streams that are not in use        a. takes a lease
