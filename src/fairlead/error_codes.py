@@ -193,6 +193,7 @@ CODES: dict[str, tuple[str, str]] = {
     "N024": ("Blocks that were to be read have been trimmed.", "Start with what is left, as the message says; keep more: `TOPIC … KEEP …`."),
     "N025": ("Heartbeats do not bring the streams of topics to a common end: the clock of a server was set back, or it does not store them.", "See the server's log, set its clock, and start the job again."),
     "N026": ("A topic, or a merged stream, has had 2³⁰ blocks, and has no positions left.", "Continue with a new log (docs/operations.md, Positions); publish in larger blocks."),
+    "N027": ("A sweep has begun to remove a merged stream, and has not ended.", "Run `fairlead streams --sweep`, then subscribe again."),
     "N030": ("Kafka does not answer, or rejects the request.", "Check that its brokers run, and your permissions."),
     "N031": ("Kafka deleted messages before they were read.", "Lengthen the topic's retention, and publish the missing events again."),
     "N040": ("A failure campaign is stuck: a worker stopped, or makes no progress.", "See the records that the message names."),
