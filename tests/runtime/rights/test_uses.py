@@ -261,3 +261,19 @@ def test_a_subscriber_that_returns_after_a_removal_is_told_what_the_manager_is_t
             assert problems[0] == problems[1]
 
     run(work)
+
+
+def test_streams_that_users_may_not_create_are_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while nobody uses them; those of users that the policy has no more are."""
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (boss, shop, desk, _):
+            await publish(shop, range(3))
+            await boss.sweep()
+            async with desk.subscribe("SUBSCRIPTION S MATCH A a AND C c PER k", start="earliest") as sub:
+                assert len(await more(sub)) == 3
+            await apply(boss.log, policy_of("users: {desk: {subscribe: [a], password: $PASSWORD}}"))
+            await boss.sweep()
+            assert await boss.log.merged() == []
+
+    run(work)
