@@ -41,7 +41,7 @@ TOGETHER_MAX = 500
 
 
 HASHED = re.compile(r"x-[0-9a-f]{40}")
-"""Such a name is not taken as it is: it is that of another source, which somebody else may own."""
+"""A text of this form is hashed, too: as a name it is that of another source, which somebody else may own."""
 
 
 def source_name(text: str) -> str:
