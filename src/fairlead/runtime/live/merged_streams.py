@@ -35,13 +35,15 @@ from fairlead.runtime.live.stream_removal import (
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.transport.log.entry_values import entry_value
-from fairlead.transport.log.names import LEASES, MERGED, TRIMS, merged_stream
+from fairlead.transport.log.names import LEASES, MERGED, TOPICS, TRIMS, merged_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stream, Unavailable
 from fairlead.transport.log.signed_log import ignored
 from fairlead.transport.log.tasks import ended
 
 TABLE = LEASES
+PROVIDED = "=merged"
+"""A key of the table of topics; none of them has such a name."""
 RENEW_SECONDS = 30.0
 GIVE_UP_SECONDS = 1.0
 LEASE_SECONDS, LEASE_SECONDS_MAX = 120.0, 7 * 24 * 3600.0
@@ -112,8 +114,8 @@ def streams_with_sources(topic_sets: Iterable[Sequence[str]]) -> set[str]:
 
 
 async def topics_merged(log: Log) -> set[tuple[str, ...]]:
-    """The topics of the merged streams in use, and of their sources."""
-    return _with_sources(await _in_use(log))
+    """The topics of the merged streams that stay: those in use, those that users may not create, and their sources."""
+    return _with_sources([*await _in_use(log), *await _provided(log)])
 
 
 def _with_sources(topic_sets: Iterable[Sequence[str]]) -> set[tuple[str, ...]]:
@@ -121,8 +123,21 @@ def _with_sources(topic_sets: Iterable[Sequence[str]]) -> set[tuple[str, ...]]:
     return {tuple(sorted(topics)[:count]) for topics in topic_sets for count in range(2, len(topics) + 1)}
 
 
+async def provide(log: Log, topic_sets: Iterable[Sequence[str]]) -> None:
+    """Merged streams stay, of these sets of topics and of no others, also when nobody uses them: their users may not create
+    them (runtime/rights/)."""
+    wanted = sorted(sorted(each) for each in topic_sets if len(each) > 1)
+    if wanted != await _provided(log):
+        await log.put(TOPICS, PROVIDED, json.dumps({"topics": wanted}).encode())
+
+
+async def _provided(log: Log) -> list[list[str]]:
+    entry = await log.get(TOPICS, PROVIDED)
+    return [] if entry is None else entry_value(entry.value, {"topics": [[str]]}, TOPICS, PROVIDED)["topics"]
+
+
 async def sweep(log: Log) -> list[str]:
-    """Remove the merged streams that are not in use; returns their names. The steps are those of stream_removal.py."""
+    """Remove the merged streams that nobody needs; returns their names. The steps are those of stream_removal.py."""
     await _remove_ended_leases(log)
     left = await current_removal(log)
     removed = await _removed(log, left) if left is not None and left.begun else []
@@ -139,7 +154,7 @@ async def sweep(log: Log) -> list[str]:
 
 async def _unused(log: Log) -> list[str]:
     there = [each.name for each in await log.merged()]
-    kept = await needed(log) if there else set[str]()
+    kept = {*map(merged_stream, await topics_merged(log))} if there else set[str]()
     return [each for each in there if each not in kept]
 
 
