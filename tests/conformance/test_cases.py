@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import UsageError
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 from fairlead.testing.conformance import (
     Case,
     CaseOutcome,

@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.guarantees import derive
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 from fairlead.testing.counterexamples.clause_worlds import events_of_records
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace, trace_of

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.model.clauses.without import Absence, NegationBetween
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 
 from .sentences import branch, refused_in, subscription
 

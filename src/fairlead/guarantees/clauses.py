@@ -12,7 +12,8 @@ from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, sh
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Branch, Subscription
 
 Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"

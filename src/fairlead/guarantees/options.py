@@ -14,7 +14,8 @@ from fairlead.guarantees.shape import ConjunctionShape, free_slots, links, shape
 from fairlead.guarantees.table import LostProperty, Table, load_table
 from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Branch, Subscription
 
 _DISPOSALS = {
     Disposal.INFIX: Blame.INFIX,

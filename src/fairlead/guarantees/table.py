@@ -15,7 +15,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 
 
 @dataclass(frozen=True)

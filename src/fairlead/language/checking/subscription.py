@@ -14,6 +14,7 @@ from fairlead.dataclass import dataclass
 from fairlead.language.checking.emission import emission
 from fairlead.language.checking.keys import display, keys
 from fairlead.language.checking.noted_events import belonging, in_canonical_order, noting
+from fairlead.language.checking.options import options
 from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
@@ -22,7 +23,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.plan import Branch, Disposal, Emission, Matching, Subscription
+from fairlead.model.plans.plan import Branch, Emission, Subscription
 
 ClauseType = TypeVar("ClauseType", bound=syntax.Clause)
 
@@ -59,6 +60,8 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
             for shape, each in zip(built, mine, strict=True)
         ]
         branches = _keyed(per, branches, members, catalogue)
+    chosen = options(node, branches, built)  # 6
+    branches = chosen.branches
     emit = _find(node, syntax.Emit)  # 7
     made: EventType | None = None
     if emit:
@@ -69,8 +72,10 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
         branches,
         per=tuple(display(key) for key in per.keys) if per else (),
         within_us=_window(node, built),
-        matching=_matching(node),
-        disposal=_disposal(node),
+        matching=chosen.matching,
+        disposal=chosen.disposal,
+        advance=chosen.advance,
+        limit_per_event=chosen.limit_per_event,
         emits=made.name if made else None,
         text=source.text[node.span.start : node.span.end],
     )
@@ -119,13 +124,3 @@ def _window(node: syntax.Subscription, built: Sequence[BranchPattern]) -> int | 
                 problem = f"WITHIN needs times, and events of type '{type_.name}' have none"
                 raise Fault("L054", clause.span, problem, f"declare {type_.name} with TIME, or leave out WITHIN")
     return duration(clause.duration)
-
-
-def _matching(node: syntax.Subscription) -> Matching:
-    clause = _find(node, syntax.MatchingClause)
-    return next((each for each in Matching if clause and each.words == clause.words), Matching.FIRST)
-
-
-def _disposal(node: syntax.Subscription) -> Disposal:
-    clause = _find(node, syntax.DisposalClause)
-    return next((each for each in Disposal if clause and each.words == clause.words), Disposal.PREFIX_INFIX)

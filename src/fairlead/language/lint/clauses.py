@@ -8,7 +8,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.plans.plan import Disposal
+from fairlead.model.plans.options import Disposal
 
 
 def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:

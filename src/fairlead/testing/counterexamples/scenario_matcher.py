@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from fairlead.model.events.event import Event
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 from fairlead.testing.counterexamples.scenarios import (
     BEFORE,
     Pattern,

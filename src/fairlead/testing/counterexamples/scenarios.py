@@ -16,7 +16,8 @@ from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.plans.expression import Compare, Condition, Expression, Field, Literal, PositionOf, Predicate
-from fairlead.model.plans.plan import Branch, Disposal, Element, Matching, Plan, Quantifier, Slot, Subscription
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Branch, Element, Plan, Quantifier, Slot, Subscription
 
 BEFORE = "before"
 """The link `position(l) < position(r)`; every other link compares the values of x."""

@@ -22,7 +22,7 @@ from functools import partial
 from fairlead.errors import require
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 from fairlead.testing.counterexamples.directed_scenarios import DIRECTED
 from fairlead.testing.counterexamples.random_scenarios import JUDGED, ORDERS, scenario
 from fairlead.testing.counterexamples.scenario_matcher import run

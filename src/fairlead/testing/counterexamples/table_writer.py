@@ -14,7 +14,7 @@ from fairlead.guarantees.paper import PAPER
 from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.guarantees.table import LostProperty, Table
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 from fairlead.testing.counterexamples.scenario_matcher import run
 from fairlead.testing.counterexamples.scenarios import Scenario, subscription_texts, type_names
 from fairlead.testing.counterexamples.search import Findings, cell_code

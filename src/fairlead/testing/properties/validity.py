@@ -29,7 +29,7 @@ from fairlead.guarantees.shape import free_slots
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal
+from fairlead.model.plans.options import Disposal
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.clauses import TraceBetween, unmet
 from fairlead.testing.properties.conjunctions import TracedConjunction

@@ -70,7 +70,8 @@ from fairlead.model.plans.expression import (
     render_condition,
     slots_of,
 )
-from fairlead.model.plans.plan import Disposal, Plan
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Plan
 
 
 class Costs:
