@@ -34,7 +34,7 @@ def options(node: syntax.Subscription, branches: tuple[Branch, ...], shapes: Seq
     disposal, advance = Disposal.PREFIX_INFIX, 0
     if isinstance(leaving, syntax.DisposalClause):
         if leaving.advance is not None:
-            disposal, advance = _advance(leaving.advance, branches)
+            disposal, advance = _advance(leaving.advance, branches, matching)
         elif leaving.upto is not None:
             branches = tuple(
                 replace(branch, upto=_slots(leaving.upto, shape, shapes))
@@ -56,14 +56,14 @@ def _matching(clause: syntax.Clause | None) -> Matching:
     return next(each for each in Matching if each.words == clause.words)
 
 
-def _advance(number: syntax.Whole, branches: Sequence[Branch]) -> tuple[Disposal, int]:
-    """One event is FIRST PREFIX; as many as any type has instances are PREFIX INFIX."""
+def _advance(number: syntax.Whole, branches: Sequence[Branch], matching: Matching) -> tuple[Disposal, int]:
+    """One event is FIRST PREFIX; as many as a match has of any type are PREFIX INFIX."""
     if not 1 <= number.value <= LIMITS.instances_max:
         problem = f"ADVANCE {number.value}: a match has between 1 and {LIMITS.instances_max} events"
         raise Fault("L076", number.span, problem, "write ADVANCE 2, or DISPOSAL NONE if nothing should leave")
     if number.value == 1:
         return Disposal.FIRST_PREFIX, 0
-    if all(number.value >= len(slots) for branch in branches for slots in branch.slots_of_type.values()):
+    if not matching.all and all(number.value >= len(slots) for branch in branches for slots in branch.slots_of_type.values()):
         return Disposal.PREFIX_INFIX, 0
     return Disposal.ADVANCE, number.value
 

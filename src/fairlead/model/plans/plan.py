@@ -187,9 +187,11 @@ class Subscription:
         return tuple(dict.fromkeys(branch.slots[slot].alias for branch in self.branches for slot in branch.kept))
 
     def disposal_of(self, branch: Branch) -> Disposal:
-        """ADVANCE n is PREFIX INFIX where no type has more than n instances."""
+        """ADVANCE n is PREFIX INFIX where a match has no more than n events of a type."""
+        if self.disposal is not Disposal.ADVANCE or self.matching.all:
+            return self.disposal
         most = max(map(len, branch.slots_of_type.values()))
-        return Disposal.PREFIX_INFIX if self.disposal is Disposal.ADVANCE and self.advance >= most else self.disposal
+        return Disposal.PREFIX_INFIX if self.advance >= most else self.disposal
 
     def is_anchored(self, branch: Branch) -> bool:
         """A relation of this branch contains the arriving event, because a match may leave all its members queued."""
