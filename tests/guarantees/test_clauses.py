@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.guarantees import derive
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS, Disposal, Matching
 from fairlead.testing.counterexamples.clause_worlds import events_of_records
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace, trace_of
@@ -195,8 +195,8 @@ FITTING = [
 @pytest.mark.parametrize(("base", "clause"), FITTING, ids=lambda each: each if isinstance(each, str) else " ".join(each))
 def test_what_is_said_to_be_kept_is_never_violated(base: tuple[str, str], clause: str) -> None:
     chance = Random(f"{base} {clause}")
-    for matching in Matching:
-        for disposal in Disposal:
+    for matching in PAPER_MATCHINGS:
+        for disposal in PAPER_DISPOSALS:
             text = rules(*base, clause, matching, disposal)
             plan = compiled(text)
             verdicts = derive(plan)

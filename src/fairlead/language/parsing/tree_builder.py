@@ -240,7 +240,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),
     "advance": lambda span, parts: syntax.DisposalClause("ADVANCE", span, advance=_whole(parts[1])),
     "upto": _upto,
-    "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts)), span),
+    "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts[1:])), span),
     "limit": lambda span, parts: syntax.Limit(_whole(parts[0]), span),
     "emit": _emit,
     "assignments": lambda span, parts: parts,

@@ -102,7 +102,7 @@ class Queues:
         code.assign(free, call("drop", first, last, self.at(queue), free, *self.state))
 
     def move_window(self, code: Code, notes: bool) -> None:
-        """The clock of the key, by the newest event. `notes`: an event that is too late may be noted, so it goes on."""
+        """The clock of the key, by the newest event. `notes`: an event that is too late may be noted all the same."""
         if notes:
             code.assign(late, FALSE)
         code.assign(rising, tm > KEYS[k, CLOCK])
