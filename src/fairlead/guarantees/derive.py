@@ -104,7 +104,10 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:
             shape = shape_of(branch, plan.catalogue)
-            shown = load_clause_traces().loss(clause, clause_cell(subscription, branch), wanted, shape)
+            cell = clause_cell(subscription, branch)
+            shown = load_clause_traces().loss(clause, cell, wanted, shape)
+            if shown is None and table_of(cell_of(subscription, branch)) is not load_table():
+                shown = load_clause_traces().loss_anywhere(clause, wanted, shape)
             if shown is not None:
                 yield replace(claimed, trace=shown.name)
 

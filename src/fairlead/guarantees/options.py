@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fairlead.guarantees.paper import PAPER
 from fairlead.guarantees.reasons import Blame, reason
-from fairlead.guarantees.shape import ConjunctionShape, free_slots, links, shape_for_event_validity, shape_of
-from fairlead.guarantees.table import LostProperty, table_of
+from fairlead.guarantees.shape import ConjunctionShape, free_slots, is_at_most, links, shape_for_event_validity, shape_of
+from fairlead.guarantees.table import LostProperty, cell_options, load_table, table_of
 from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plans.options import PAPER_DISPOSALS, Disposal, Matching
@@ -58,8 +58,18 @@ def entry_for(
         if subscription.matching is Matching.FIRST:
             shape = shape_for_event_validity(branch, catalogue)
     cell = cell_of(subscription, branch)
-    found = table_of(cell).loss(cell, wanted, shape)
+    found = table_of(cell).loss(cell, wanted, shape) or _lost_beside(cell, wanted, shape)
     return _cut_off(subscription, branch, wanted, shape) if found is None and subscription.limit_per_event else found
+
+
+def _lost_beside(cell: str, wanted: Property, shape: ConjunctionShape) -> LostProperty | None:
+    """The search of further options tried fewer cases: what one of them loses, others with the same matching are said to lose
+    too. Not NONE, which disposes of nothing, nor ADVANCE, which is between FIRST PREFIX and PREFIX INFIX."""
+    table, (matching, disposal, _) = table_of(cell), cell_options(cell)
+    if table is load_table() or disposal is Disposal.NONE or (disposal is Disposal.ADVANCE and not matching.all):
+        return None
+    others = [each for each in table.entries if each.loses is wanted and each.cell.split("-")[0] == matching.code]
+    return next((each for each in others if is_at_most(each.shape, shape)), None)
 
 
 def _cut_off(subscription: Subscription, branch: Branch, wanted: Property, shape: ConjunctionShape) -> LostProperty | None:
@@ -89,7 +99,7 @@ def _blame(subscription: Subscription, branch: Branch, wanted: Property, entry: 
         cell = _cell(matching, disposal, keeps)
         return table_of(cell).loss(cell, wanted, entry.shape) is None
 
-    if entry.cell != cell_of(subscription, branch):
+    if subscription.limit_per_event and cell_options(entry.cell)[0] is not matching:
         return Blame.LIMIT
     if matching.all and kept(_ONE[matching]):
         return Blame.ALL
