@@ -17,7 +17,7 @@ from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, deri
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines, cost_rows
-from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
+from fairlead.matching.compiled.planning.eligibility import RUNS, refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.events.values import duration_words
@@ -121,6 +121,8 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
+        if subscription.has_runs:
+            return RUNS
         if self._refused is None:
             return None
         own = refusal_of(self.plan, subscription)
@@ -128,7 +130,7 @@ class Explanation:
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
         """For each branch: costs, how many others share its kernel, and how conditions on single events are evaluated."""
-        if self._refused is not None:
+        if self.against(subscription) is not None:
             return []
         made = []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
@@ -142,7 +144,7 @@ class Explanation:
         from fairlead.matching.compiled.codegen.loop import source_of
         from fairlead.matching.compiled.representation.text import readable_text
 
-        if self._refused is not None:
+        if self.against(subscription) is not None:
             return []
         heard, made = heard_types(self.plan), []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
@@ -310,11 +312,14 @@ def _direction(subscription: Subscription) -> str:
 
 def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     names = branch.alias_names()
-    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}" for at, slot in enumerate(branch.slots))
+    runs = [slot.run.canonical if slot.run else "" for slot in branch.slots]
+    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}{runs[at]}" for at, slot in enumerate(branch.slots))
     lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
+    for predicate in branch.having:
+        lines.append(f"  having            {render_condition(predicate.condition, names)}")
     lines += [f"  {clause.word:<10} {clause.explained(names)}" for clause in branch.clauses]
     if branch.emission:
         fields = ", ".join(f"{name} = {render(value, names)}" for name, value in branch.emission.fields)

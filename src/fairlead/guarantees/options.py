@@ -146,6 +146,6 @@ def _pattern_clause(branch: Branch, catalogue: Catalogue) -> str:
     if links(branch, catalogue):
         return f"MATCH {' AND '.join(branch.queue_types)}"
     for element in branch.elements:
-        if element.quantifier.most > 1 or len(branch.slots_of_type[element.type]) > 1:
-            return f"MATCH {element.type} {element.alias}[{element.quantifier.most}]"
+        if element.quantifier.several or len(branch.slots_of_type[element.type]) > 1:
+            return f"MATCH {element.type} {element.alias}[{element.quantifier.least}]"
     return "MATCH"

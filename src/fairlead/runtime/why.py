@@ -27,6 +27,7 @@ from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.interpreted.event_lane import Delivered, EventLane
 from fairlead.matching.interpreted.instance import Instance, Key, Pending
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
+from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.outcome import Match
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.event import Event, Places
@@ -318,15 +319,15 @@ class WatchedSubscription(IncrementalSubscription):
         return any(member.position == self.target.position for member in members)
 
     def _complete(
-        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]
+        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, held: tuple[Any, ...]
     ) -> Iterator[Match]:
-        watch = self.target.watches.get((self.subscription.name, number))
-        for slot, member in enumerate(members):
+        watch, members = self.target.watches.get((self.subscription.name, number)), flat(held)
+        for slot, each in enumerate(held):
             queue = next(at for at, slots in enumerate(conjunction.slots_of_queue) if slot in slots)
-            if has_queued(instance, member.position):
-                continue
-            self.gone[number].append((key, queue, member, f"left with the relation [{shown(members)}] (DISPOSAL)"))
-        found = list(super()._complete(number, conjunction, key, instance, members))
+            for member in flat((each,)):
+                if not has_queued(instance, member.position):
+                    self.gone[number].append((key, queue, member, f"left with the relation [{shown(members)}] (DISPOSAL)"))
+        found = list(super()._complete(number, conjunction, key, instance, held))
         if watch is None or key not in watch.keys:
             yield from found
             return

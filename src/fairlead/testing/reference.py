@@ -26,7 +26,9 @@ from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
-Members = tuple[Event, ...]
+Run = tuple[Event, ...]
+Members = tuple[Any, ...]
+"""What each slot holds: an event, or a run (`q+`)."""
 Negated = NegationBetween | NegationBefore | Absence
 
 
@@ -36,6 +38,7 @@ class ReferenceConjunction:
     def __init__(self, subscription: Subscription, branch: Branch) -> None:
         self.subscription, self.branch = subscription, branch
         self.queues: dict[str, list[Event]] = {name: [] for name in branch.queue_types}
+        self.runs = {*branch.runs}
         self.precedences = [each for each in branch.clauses if isinstance(each, Precedence)]
         self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween | NegationBefore)]
         self.absences = [each for each in branch.clauses if isinstance(each, Absence)]
@@ -79,7 +82,7 @@ class ReferenceConjunction:
     def match(self, event: Event) -> list[Members]:
         """The first relation, or with ALL each, up to a limit; only those with the event, if members can stay queued."""
         anchored, limit = self.subscription.is_anchored(self.branch), self.subscription.limit_per_event
-        found = (members for members in self.assignments(()) if not anchored or event in members)
+        found = (members for members in self.assignments((), event) if not anchored or event in flat(members))
         if not self.subscription.matching.all:
             return list(islice(found, 1))
         made = list(islice(found, limit or LIMITS.relations_per_event_max + 1))
@@ -87,12 +90,40 @@ class ReferenceConjunction:
             raise too_many_relations(self.subscription.name)
         return made
 
-    def assignments(self, members: Members) -> Iterator[Members]:
+    def assignments(self, members: Members, event: Event) -> Iterator[Members]:
+        """Those that fit, in the order of the search. Runs follow from the other members, and a relation with runs contains the
+        arriving event."""
         if len(members) < len(self.branch.slots):
-            for candidate in self.candidates(members):
-                yield from self.assignments((*members, candidate))
+            for candidate in [()] if len(members) in self.branch.runs else self.candidates(members):
+                yield from self.assignments((*members, candidate), event)
         elif self.fits(members):
-            yield members
+            members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
+            if not self.branch.runs or self.is_whole(members, event):
+                yield members
+
+    def run(self, slot: int, members: Members) -> Run:
+        """The events that a run has beside these members."""
+        orders = [(a, b) for p in self.precedences for a in p.left for b in p.right if a not in self.runs or b not in self.runs]
+        found = [
+            event
+            for event in self.queues[self.branch.slots[slot].type]
+            if event not in members
+            and all(members[a].position < event.position for a, b in orders if b == slot)
+            and all(event.position < members[b].position for a, b in orders if a == slot)
+            and all(
+                holds(p.condition, dict(enumerate(members)) | {slot: event}) for p in self.branch.predicates if slot in p.slots
+            )
+        ]
+        most = self.branch.runs[slot].most
+        if most is None or len(found) <= most:
+            return tuple(found)
+        return tuple(found[-most:] if self.subscription.matching.recent else found[:most])
+
+    def is_whole(self, members: Members, event: Event) -> bool:
+        """The runs are long enough, HAVING is true, and the event is a member."""
+        lengths = all(len(members[slot]) >= run.least for slot, run in self.branch.runs.items())
+        having = all(holds(each.condition, dict(enumerate(members))) for each in self.branch.having)
+        return lengths and having and event in flat(members)
 
     def candidates(self, members: Members) -> Iterator[Event]:
         """The events to try for the next slot, in the order of the matching option."""
@@ -111,10 +142,12 @@ class ReferenceConjunction:
             at += step
 
     def fits(self, members: Members) -> bool:
-        binding = dict(enumerate(members))
+        """The members that are no runs."""
+        binding, single = dict(enumerate(members)), [p for p in self.branch.predicates if self.runs.isdisjoint(p.slots)]
+        pairs = [(a, b) for p in self.precedences for a in p.left for b in p.right if self.runs.isdisjoint((a, b))]
         return (
-            all(holds(predicate.condition, binding) for predicate in self.branch.predicates)
-            and all(members[a].position < members[b].position for p in self.precedences for a in p.left for b in p.right)
+            all(holds(predicate.condition, binding) for predicate in single)
+            and all(members[a].position < members[b].position for a, b in pairs)
             and not any(self.forbidden(each, members) for each in self.negations)
         )
 
@@ -130,8 +163,9 @@ class ReferenceConjunction:
 
     def inside(self, negation: Negated, event: Event, members: Members) -> bool:
         if isinstance(negation, NegationBetween):
-            return members[negation.left].position < event.position < members[negation.right].position
-        anchor = members[negation.anchor]
+            left, right = members[negation.left], members[negation.right]
+            return bool(left.position < event.position < right.position)
+        anchor: Event = members[negation.anchor]
         if isinstance(negation, NegationBefore):
             near = negation.within_us is None or event.time >= anchor.time - negation.within_us  # type: ignore[operator]
             return event.position < anchor.position and near
@@ -142,12 +176,13 @@ class ReferenceConjunction:
     def dequeue(self, found: list[Members]) -> None:
         """What leaves after these relations: by the option, the matched events that KEEP does not name decide."""
         branch, disposal = self.branch, self.subscription.disposal_of(self.branch)
-        kept = [members[slot] for members in found for slot in branch.kept]
-        matched = [members[slot] for members in found for slot in range(len(members)) if slot not in branch.kept]
-        places = [members[slot].position for members in found for slot in branch.upto]
+        kept = flat(members[slot] for members in found for slot in branch.kept)
+        matched = flat(members[slot] for members in found for slot in range(len(members)) if slot not in branch.kept)
+        places = [event.position for event in flat(members[slot] for members in found for slot in branch.upto)]
         for name, queue in self.queues.items():
             slots = [slot for slot in branch.slots_of_type[name] if slot not in branch.kept]
-            mine = [at for at, event in enumerate(queue) if any(members[slot] is event for members in found for slot in slots)]
+            named = flat(members[slot] for members in found for slot in slots)
+            mine = [at for at, event in enumerate(queue) if event in named]
             left = list(queue)
             if disposal.upto:
                 place = min(places) if disposal is Disposal.UPTO_FIRST else max(places)
@@ -158,12 +193,16 @@ class ReferenceConjunction:
                     Disposal.INFIX: [event for at, event in enumerate(queue) if at not in mine],
                     Disposal.INFIX_POSTFIX: queue[: mine[0]],
                     Disposal.FIRST_PREFIX: queue[mine[0] + 1 :],
-                    Disposal.ADVANCE: queue[mine[: self.subscription.advance][-1] + 1 :] if self.subscription.advance else [],
+                    Disposal.ADVANCE: queue[mine[: self.subscription.advance or 1][-1] + 1 :],
                     Disposal.NONE: queue[:],
                 }[disposal]
             if disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.INFIX_POSTFIX):
                 left = [event for event in left if event not in matched]  # from every queue, where types overlap
             queue[:] = [event for event in queue if event in left or event in kept]
+
+
+def flat(members: Iterable[Event | Run]) -> list[Event]:
+    return [event for each in members for event in (each if isinstance(each, tuple) else (each,))]
 
 
 class ReferenceSubscription:
@@ -185,14 +224,15 @@ class ReferenceSubscription:
                 conjunction = self.conjunctions.setdefault((number, key), ReferenceConjunction(self.subscription, branch))
                 for members in conjunction.arrive(event, names):
                     deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
-                    match = Match(number, members, max(deadlines, default=None))
+                    runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
+                    match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
                     if match.deadline is None:
                         delivered.append(match)
                     elif self.seen is not None and self.seen > match.deadline:
                         if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
                             delivered.append(match)
                     else:
-                        due = match.deadline, tuple(each.position for each in members), number
+                        due = match.deadline, tuple(each.position for each in match.members), number
                         self.pending.append((due, match, conjunction))
         return delivered
 

@@ -63,7 +63,8 @@ def _advance(number: syntax.Whole, branches: Sequence[Branch], matching: Matchin
         raise Fault("L076", number.span, problem, "write ADVANCE 2, or DISPOSAL NONE if nothing should leave")
     if number.value == 1:
         return Disposal.FIRST_PREFIX, 0
-    if not matching.all and all(number.value >= len(slots) for branch in branches for slots in branch.slots_of_type.values()):
+    fixed = not matching.all and not any(branch.runs for branch in branches)
+    if fixed and all(number.value >= len(slots) for branch in branches for slots in branch.slots_of_type.values()):
         return Disposal.PREFIX_INFIX, 0
     return Disposal.ADVANCE, number.value
 

@@ -151,7 +151,8 @@ class Conjunction:
         noted = [at for at in route.noting if self.noting[at].accepts(event)]
         return entered, noted
 
-    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Event, ...]]:
+    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Any, ...]]:
+        """Of each relation what each slot holds: an event, or the tuple of a run."""
         self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
         # 1. the window: events older than the window leave; an event that is itself too old does not enter
         if self.within is not None and event.time is not None and self._expire(instance, event.time):
@@ -168,6 +169,8 @@ class Conjunction:
                 self._cancel(instance, at, event)
         # 3. match and dispose
         inside = [at for at in entered if at not in barred]
+        if self.search.runs is not None:
+            return self._match_with_runs(instance, inside, event)
         found = self._match(instance, event, inside) if inside or (entered and instance.loose) else []
         if found:
             self._dispose(instance, found)
@@ -207,6 +210,17 @@ class Conjunction:
         if newest is None:
             instance.loose = instance.loose and found is not None
         return [] if found is None else [tuple(found)]
+
+    def _match_with_runs(self, instance: Instance, entered: list[int], event: Event) -> list[tuple[Any, ...]]:
+        """A relation with runs contains the event, so nothing is ever ready before it."""
+        if not entered:
+            return []
+        unspoilt = [self._unspoilt(instance, at) for at in self.searched]
+        members = self.search.find_with_runs(instance.queues, entered[0], event, unspoilt)
+        if members is None:
+            return []
+        self.disposer.dispose(instance.queues, [tuple(members)])
+        return [tuple(members)]
 
     def _unspoilt(self, instance: Instance, at: int) -> Check:
         """That no event noted for a clause forbids members: as many of them as the clause can ask for are there."""

@@ -16,9 +16,11 @@ Takes: queues, and the members of the matches of an event. Gives: the queues wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from fairlead.matching.interpreted.dead_events import Needs
+from fairlead.matching.interpreted.runs import flat
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.plans.options import Disposal
@@ -39,14 +41,14 @@ class Disposer:
         """Those of each queue, without those of KEEP."""
         self.everywhere = self.disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.INFIX_POSTFIX)
 
-    def dispose(self, queues: Queues, found: Sequence[tuple[Event, ...]]) -> None:
-        """After the matches of one event."""
+    def dispose(self, queues: Queues, found: Sequence[tuple[Any, ...]]) -> None:
+        """After the matches of one event; each has by slot an event, or the tuple of a run."""
         if self.disposal is Disposal.NONE:
             return
-        kept = {members[slot].position for members in found for slot in self.kept}
-        gone = {members[slot].position for members in found for slots in self.slots for slot in slots} - kept
+        kept = _positions(found, self.kept)
+        gone = {position for slots in self.slots for position in _positions(found, slots)} - kept
         for queue, slots in zip(queues, self.slots, strict=True):
-            mine = sorted({members[slot].position for members in found for slot in slots})
+            mine = sorted(_positions(found, slots))
             leaves = self._leaving(mine, found)
             queue[:] = [
                 event
@@ -54,10 +56,10 @@ class Disposer:
                 if event.position in kept or not (leaves(event.position) or (self.everywhere and event.position in gone))
             ]
 
-    def _leaving(self, mine: list[Position], found: Sequence[tuple[Event, ...]]) -> Callable[[Position], bool]:
+    def _leaving(self, mine: list[Position], found: Sequence[tuple[Any, ...]]) -> Callable[[Position], bool]:
         """Which positions of a queue leave, beside those of the members. `mine`: its members, in order."""
         if self.upto:
-            places = [members[slot].position for members in found for slot in self.upto]
+            places = _positions(found, self.upto)
             place = min(places) if self.disposal is Disposal.UPTO_FIRST else max(places)
             return lambda position: position < place
         if not mine or self.disposal is Disposal.INFIX:
@@ -67,6 +69,10 @@ class Disposer:
         count = {Disposal.FIRST_PREFIX: 1, Disposal.ADVANCE: self.advance}.get(self.disposal, len(mine))
         end = mine[min(count, len(mine)) - 1]
         return lambda position: position <= end
+
+
+def _positions(found: Sequence[tuple[Any, ...]], slots: Iterable[int]) -> set[Position]:
+    return {member.position for members in found for member in flat([members[slot] for slot in slots])}
 
 
 def drop_dead(queues: Queues, needs: Sequence[tuple[int, tuple[Needs, ...]]], circular: bool) -> list[tuple[int, Event]]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
+from fairlead.matching.interpreted.runs import flat, lengths
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
@@ -69,9 +71,12 @@ class IncrementalSubscription:
         conjunction.forget(instance)
 
     def _complete(
-        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]
+        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Any, ...]
     ) -> Iterator[Match]:
         """Deliver now, or wait for the deadline."""
+        if conjunction.search.runs is not None:
+            yield Match(number, flat(members), runs=lengths(members))
+            return
         if not conjunction.waiting:
             yield Match(number, members)
             return

@@ -12,12 +12,15 @@ Takes: a branch, compiled once, and queues. Gives: the members in signature orde
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.reduced_search import Semijoin
+from fairlead.matching.interpreted.runs import Runs
 from fairlead.matching.noted_events import is_early
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.events.event import Event
@@ -50,11 +53,16 @@ class Search:
         queue_of = {name: at for at, name in enumerate(branch.queue_types)}
         self.queue_of_slot = [queue_of[slot.type] for slot in branch.slots]
         self.follows = [at > 0 and branch.slots[at - 1].type == slot.type for at, slot in enumerate(branch.slots)]
-        self.needed = [len(branch.slots_of_type[name]) for name in branch.queue_types]
+        self.runs = Runs(branch, self.recent, slot_types(branch, catalogue)) if branch.runs else None
+        self.is_run = [slot.run is not None for slot in branch.slots]
+        self.needed = [
+            sum(branch.runs[at].least if at in branch.runs else 1 for at in branch.slots_of_type[name])
+            for name in branch.queue_types
+        ]
         self.newest_slot = [branch.slots_of_type[name][0 if self.recent else -1] for name in branch.queue_types]
         self.overlapping = overlapping(branch, catalogue)
         checks = _checks(branch, catalogue)
-        self.constraints = _constraints(branch, catalogue, self.recent, self.contiguous, anchored)
+        self.constraints = [] if branch.runs else _constraints(branch, catalogue, self.recent, self.contiguous, anchored)
         self.reductions: dict[int | None, Reduction] = {}
         """By the slot of the newest event."""
         self.steps = self.most = 0
@@ -99,6 +107,31 @@ class Search:
         self.attempt.spend(self.steps)
         return members if found else None  # type: ignore[return-value]
 
+    def find_with_runs(self, queues: Queues, newest: int, event: Event, unspoilt: Sequence[Check] = ()) -> list[Any] | None:
+        """The first relation that contains the event, the last of that queue: by slot an event, or the tuple of a run."""
+        assert self.runs is not None
+        if any(len(queue) < needed for queue, needed in zip(queues, self.needed, strict=True)):
+            return None
+        free = newest in self.runs.queues or self.overlapping
+        members: list[Event | None] = [None] * self.size
+        bound, plan = None, self.free_plan
+        if not free:
+            bound = self.newest_slot[newest]
+            plan, members[bound] = self.bound_plans[bound], event
+            if not all(check(members) for check in plan[-1]):
+                return None
+        made: list[Any] = []
+
+        def whole(found: Sequence[Event | None]) -> bool:
+            assert self.runs is not None
+            made[:] = self.runs.gathered(found, queues, event) or ()
+            return bool(made)
+
+        self.steps, self.most = 0, sys.maxsize
+        self._fill(0, queues, members, [-1] * self.size, bound, plan, (*unspoilt, whole))
+        self.attempt.spend(self.steps)
+        return made or None
+
     def reduced(self, queues: Queues, newest: int | None, unspoilt: Sequence[Check]) -> list[Event] | None:
         """The same, by the reduced search."""
         bound = None if newest is None else self.newest_slot[newest]
@@ -125,6 +158,8 @@ class Search:
     ) -> bool:
         if slot == self.size:
             return all(check(members) for check in unspoilt)
+        if self.is_run[slot]:  # it follows from the others
+            return self._fill(slot + 1, queues, members, places, bound, plan, unspoilt)
         queue = queues[self.queue_of_slot[slot]]
         previous = places[slot - 1] if self.follows[slot] else None
         for at in self._candidates(len(queue), previous, slot == bound):
@@ -216,7 +251,8 @@ def _checks(branch: Branch, catalogue: Catalogue) -> list[tuple[frozenset[int], 
     """Every predicate and every pair of members that is put in order, with the slots it reads."""
     types = slot_types(branch, catalogue)
     checks = [(frozenset(each.slots), compile_condition(each.condition, types)) for each in branch.predicates]
-    return checks + [(frozenset(pair), _before(*pair)) for pair in branch.orders]
+    checks += [(frozenset(pair), _before(*pair)) for pair in branch.orders]
+    return [(slots, check) for slots, check in checks if slots.isdisjoint(branch.runs)]
 
 
 def _before(a: int, b: int) -> Check:

@@ -125,6 +125,7 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
 
 def _predicates(branch: Branch) -> Iterator[Predicate]:
     yield from branch.predicates
+    yield from branch.having
     for clause in branch.clauses:
         yield from clause.predicates
 
@@ -148,6 +149,7 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
     """The content of a branch, without its aliases."""
     names = branch.canonical_names()
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
+    lines += _where("having", branch.having, names)
     lines += sorted(each.line for each in branch.clauses if not isinstance(each, NotingClause))
     for clause in branch.noting:
         lines += _clause_lines(clause, names)

@@ -13,6 +13,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import islice
+from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import Place, bounded, printable, require_registered
@@ -26,10 +28,20 @@ from fairlead.model.plans.options import Disposal, Matching
 
 @dataclass(frozen=True)
 class Quantifier:
-    """How many events an element takes. Today always a fixed count; a range allows for repetition later."""
+    """How many events an element takes: a fixed count, or with a run from `least` to `most` of them, None for any number."""
 
     least: int = 1
-    most: int = 1
+    most: int | None = 1
+    run: bool = False
+
+    @property
+    def several(self) -> bool:
+        """More than one event, or any number of them."""
+        return self.run or self.least > 1
+
+    @property
+    def canonical(self) -> str:
+        return f"{{{self.least},{'' if self.most is None else self.most}}}"
 
 
 @dataclass(frozen=True)
@@ -43,12 +55,14 @@ class Element:
 
 @dataclass(frozen=True)
 class Slot:
-    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`."""
+    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`. A run is one place."""
 
     type: str
     instance: int
     alias: str
     alias_index: int = 1
+    run: Quantifier | None = None
+    """How many events it takes, if it is a run; otherwise one."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,21 @@ class Branch:
     """The slots of KEEP: their events do not leave by a match."""
     upto: tuple[int, ...] = ()
     """The slots of the element that DISPOSAL UPTO names."""
+    having: tuple[Predicate, ...] = ()
+    """Conditions on whole runs: what they read of a run are aggregates."""
+
+    @cached_property
+    def runs(self) -> Mapping[int, Quantifier]:
+        """The slots that hold runs, in their order, and how many events each takes."""
+        return {at: slot.run for at, slot in enumerate(self.slots) if slot.run is not None}
+
+    def grouped(self, members: Sequence[Any], lengths: Sequence[int] | None) -> Sequence[Any]:
+        """What each slot holds, of members one after the other: an event, or for a run a tuple of events."""
+        if lengths is None:
+            return members
+        rest = iter(members)
+        runs = [tuple(islice(rest, length)) for length in lengths]
+        return [run if at in self.runs else run[0] for at, run in enumerate(runs)]
 
     @cached_property
     def queue_types(self) -> tuple[str, ...]:
@@ -121,13 +150,15 @@ class Branch:
 
     def alias_names(self) -> list[str]:
         """The name of each slot for users, those of noted events at the end."""
-        counts = {element.alias: element.quantifier.most for element in self.elements}
-        members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
+        counted = {element.alias for element in self.elements if element.quantifier.several}
+        members = [s.alias if s.alias not in counted or s.run else f"{s.alias}[{s.alias_index}]" for s in self.slots]
         return members + [each.alias for each in self.noting]
 
     def canonical_names(self) -> list[str]:
         """Names that do not depend on aliases, for digests."""
-        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self.noting]
+        return [f"{slot.type}[{slot.instance}]" + (slot.run.canonical if slot.run else "") for slot in self.slots] + [
+            f"!{each.slot}" for each in self.noting
+        ]
 
 
 @dataclass(frozen=True)
@@ -201,6 +232,10 @@ class Subscription:
     def waits(self) -> bool:
         """Some of its relations wait until a time has passed, so it needs the time."""
         return any(branch.waiting for branch in self.branches)
+
+    @cached_property
+    def has_runs(self) -> bool:
+        return any(branch.runs for branch in self.branches)
 
     @cached_property
     def types(self) -> tuple[str, ...]:

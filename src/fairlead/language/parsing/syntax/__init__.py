@@ -10,6 +10,7 @@ from fairlead.language.parsing.syntax.clauses import (
     Clause,
     DisposalClause,
     Emit,
+    Having,
     Keeping,
     Key,
     KeyPart,
@@ -55,6 +56,7 @@ from fairlead.language.parsing.syntax.patterns import (
     Element,
     InOrder,
     Pattern,
+    Repeat,
     elements,
 )
 from fairlead.language.parsing.syntax.statements import (
@@ -102,6 +104,7 @@ __all__ = [
     "Element",
     "Emit",
     "Expression",
+    "Having",
     "In",
     "InOrder",
     "IsNull",
@@ -126,6 +129,7 @@ __all__ = [
     "Per",
     "Prefixed",
     "Reference",
+    "Repeat",
     "Rlike",
     "Rules",
     "Statement",

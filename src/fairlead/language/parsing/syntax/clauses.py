@@ -52,6 +52,20 @@ class Where(Clause):
 
 
 @node
+class Having(Clause):
+    """A condition on whole runs: what it reads of them are aggregates."""
+
+    word: ClassVar[str] = "HAVING"
+
+    condition: Expression
+    span: Span
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.condition,)
+
+
+@node
 class KeyPart:
     """`symbol` or `r.symbol`"""
 

@@ -1,7 +1,8 @@
 """Which subscriptions have no kernel, and why: the one place that decides. (Compiles nothing.)
 
-What has no kernel is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked
-for the matcher that goes event by event. What a kernel can take long for is warned of too (W014).
+Subscriptions with runs have none yet: their unit works event by event, and they are warned of (W025). What else has no kernel
+is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked for the matcher that
+goes event by event. What a kernel can take long for is warned of too (W014).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from fairlead.matching.interpreted.search import overlapping
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
 
+RUNS = "runs, such as q+, are matched event by event"
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
 
@@ -34,6 +36,8 @@ class Refusal:
 
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
+    if subscription.has_runs:
+        return Refusal(subscription, RUNS)
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
@@ -54,6 +58,8 @@ def refusals(plan: Plan) -> tuple[Refusal, ...]:
 def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
+        if subscription.has_runs:
+            continue
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
             known |= keys
@@ -78,7 +84,7 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     """In the order of the text; of alike subscriptions the first."""
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in subscription.branches:
+        for branch in () if subscription.has_runs else subscription.branches:
             key = family_key(subscription, branch)
             if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
@@ -153,6 +159,21 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
             each.subscription.name,
         )
         for each in refusals(plan)
+    )
+
+
+def slow(plan: Plan) -> tuple[LintWarning, ...]:
+    """W025: subscriptions with runs."""
+    return tuple(
+        LintWarning(
+            "W025",
+            f"'{each.name}' has runs, such as q+, which are matched event by event: 20,000 to 40,000 events/s",
+            "if that is too slow, write a fixed count such as q[3]",
+            place_of(plan, Refusal(each, RUNS)),
+            each.name,
+        )
+        for each in plan.subscriptions
+        if each.has_runs
     )
 
 

@@ -223,8 +223,8 @@ def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
     """Whether no other event can change a relation of the subscription: each is one event, and is decided by that event."""
     return not plan.derived_types(subscription) and all(
         len(branch.slots) == 1
+        and not branch.runs
         and not branch.noting
-        and all(each.quantifier.most == 1 for each in branch.elements)
         and all(reads_only_events(each.condition) for each in branch.predicates)
         for branch in subscription.branches
     )
