@@ -49,7 +49,9 @@ class Explanation:
                     "per": list(each.per),
                     "within_us": each.within_us,
                     "matching": each.matching.words,
-                    "disposal": each.disposal.words,
+                    "disposal": each.disposal_words,
+                    "keep": list(each.kept_aliases),
+                    "limit_per_event": each.limit_per_event,
                     "emits": each.emits,
                     "no_kernel_because": self.against(each),
                     "costs": self._costs_json(each),
@@ -207,7 +209,11 @@ class Explanation:
         for number in subscription.in_text_order:
             lines += _branch_lines(number, subscription.branches[number], len(subscription.branches) > 1)
         lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
-        lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
+        lines.append(f"  disposal   {subscription.disposal_words} ({subscription.disposal.code})")
+        if subscription.kept_aliases:
+            lines.append(f"  keep       {', '.join(subscription.kept_aliases)}: matched events stay queued")
+        if subscription.limit_per_event is not None:
+            lines.append(f"  limit      {subscription.limit_per_event} relations per event, in each branch and key")
         against = self.against(subscription)
         lines.append(f"  runs on    {'a compiled kernel' if against is None else f'no kernel: {against}'}")
         if subscription.per:

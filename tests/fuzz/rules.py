@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-MATCHINGS = ("FIRST", "FIRST CONTIGUOUS", "RECENT", "RECENT CONTIGUOUS")
-DISPOSALS = ("PREFIX INFIX", "INFIX", "INFIX POSTFIX", "FIRST PREFIX")
+from tests.matching.generators.options import option_words
+
 SIGNS = ("=", "=", "!=", "<", "<=", ">", ">=")
 DEPTH_MAX = 5
 """Levels of derived types."""
@@ -202,8 +202,11 @@ class _Writer:
         withouts = [
             made for each, prefix in zip(patterns, prefixes, strict=True) for made in self.withouts(each, prefix, types)
         ]
-        options = [f"MATCHING {self.rng.choice(MATCHINGS)}"] if self.rng.random() < 0.8 else []
-        options += [f"DISPOSAL {self.rng.choice(DISPOSALS)}"] if self.rng.random() < 0.8 else []
+        read = any(name not in self.readable for name in types)
+        options = option_words(self.rng, [each.members for each in patterns], few=emits is not None or read)
+        options = [
+            each for each in options if not each.startswith(("MATCHING F", "DISPOSAL PREFIX")) or self.rng.random() < 0.8
+        ]
         within = f"WITHIN {self.rng.choice((0.5, 1, 2, 3, 5, 8))} SECONDS" if not self.untimed and self.has("windows") else ""
         emit = self.emit(patterns, emits, timed) if emits else ""
         branches = tuple(each.text for each in patterns)

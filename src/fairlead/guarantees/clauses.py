@@ -12,7 +12,8 @@ from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, sh
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Branch, Subscription
 
 Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"
@@ -31,7 +32,7 @@ def lost_by_overlap(subscription: Subscription, branch: Branch, wanted: Property
     if wanted in ORDERS_OF_A_TYPE:
         why = "an event of both types waits in two queues, so it can be delivered after a newer one"
         return Guarantee(wanted, Verdict.LOST, clause, why, source)
-    if wanted is Property.NO_DUPLICATION and subscription.disposal is Disposal.FIRST_PREFIX:
+    if wanted is Property.NO_DUPLICATION and subscription.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE):
         why = "an event delivered from one queue stays in the other and is delivered again"
         return Guarantee(wanted, Verdict.LOST, clause, why, source)
     return None
@@ -85,7 +86,8 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
     return (
         shape_of(branch, catalogue) is ConjunctionShape.SINGLES
         and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
-        and subscription.disposal is not Disposal.INFIX_POSTFIX
+        and subscription.disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.FIRST_PREFIX)
+        and not branch.kept
     )
 
 

@@ -343,7 +343,7 @@ class WatchedSubscription(IncrementalSubscription):
         elif self._leaves(watch, key, instance):
             watch.verdict = "disposed"
             done = "was delivered" if found else "was complete"
-            words = self.subscription.disposal.words
+            words = self.subscription.disposal_words
             watch.reasons = (f"DISPOSAL {words}: dropped when the relation [{shown(members)}] {done}",)
         elif watch.verdict == "noted" and any(each.position == self.target.position for _, each in against):
             watch.reasons += (f"it cancelled the relation [{shown(members)}]",)

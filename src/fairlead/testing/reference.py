@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from fairlead.matching.expressions.functions import unknown
-from fairlead.matching.outcome import Due, Match
+from fairlead.matching.outcome import Due, Match, too_many_relations
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.clauses.then import Precedence
 from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import Branch, Disposal, Plan, Subscription
+from fairlead.model.limits import LIMITS
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
@@ -43,12 +46,12 @@ class ReferenceConjunction:
         self.negated: dict[int, list[Event]] = {each.slot: [] for each in self.withouts}
         self.clock: int | None = None
 
-    def arrive(self, event: Event, names: list[str]) -> Members | None:
+    def arrive(self, event: Event, names: list[str]) -> list[Members]:
         """ENQUEUE, then MATCH, then DEQUEUE, for an event that the types `names` of the branch accept."""
         entered = [name for name in self.queues if name in names and self.accepts(name, event)]
         noted = [n for n in self.withouts if n.type in names and self.notes(n, event)]
         if not entered and not noted:
-            return None
+            return []
         for name in entered:
             self.queues[name].append(event)
         for each in noted:
@@ -60,11 +63,11 @@ class ReferenceConjunction:
                     each for each in queue if each.time is None or each.time >= self.clock - self.subscription.within_us
                 ]
         if not any(event in self.queues[name] for name in entered):
-            return None
-        members = self.match((), event)
-        if members is not None:
-            self.dequeue(members)
-        return members
+            return []
+        found = self.match(event)
+        if found:
+            self.dequeue(found)
+        return found
 
     def accepts(self, name: str, event: Event) -> bool:
         """At least one instance of the type has all its unary predicates true."""
@@ -76,19 +79,27 @@ class ReferenceConjunction:
     def notes(self, negation: Negated, event: Event) -> bool:
         return all(holds(p.condition, {negation.slot: event}) for p in negation.predicates if p.slots == (negation.slot,))
 
-    def match(self, members: Members, event: Event) -> Members | None:
-        """The first assignment that fits. Runs follow from the other members, and a relation with runs contains the arriving
-        event."""
-        if len(members) == len(self.branch.slots):
-            if not self.fits(members):
-                return None
+    def match(self, event: Event) -> list[Members]:
+        """The first relation, or with ALL each, up to a limit; only those with the event, if members can stay queued."""
+        anchored, limit = self.subscription.is_anchored(self.branch), self.subscription.limit_per_event
+        found = (members for members in self.assignments((), event) if not anchored or event in flat(members))
+        if not self.subscription.matching.all:
+            return list(islice(found, 1))
+        made = list(islice(found, limit or LIMITS.relations_per_event_max + 1))
+        if len(made) > LIMITS.relations_per_event_max:
+            raise too_many_relations(self.subscription.name)
+        return made
+
+    def assignments(self, members: Members, event: Event) -> Iterator[Members]:
+        """Those that fit, in the order of the search. Runs follow from the other members, and a relation with runs contains the
+        arriving event."""
+        if len(members) < len(self.branch.slots):
+            for candidate in [()] if len(members) in self.branch.runs else self.candidates(members):
+                yield from self.assignments((*members, candidate), event)
+        elif self.fits(members):
             members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
-            return members if not self.branch.runs or self.is_whole(members, event) else None
-        for candidate in [()] if len(members) in self.branch.runs else self.candidates(members):
-            found = self.match((*members, candidate), event)
-            if found is not None:
-                return found
-        return None
+            if not self.branch.runs or self.is_whole(members, event):
+                yield members
 
     def run(self, slot: int, members: Members) -> Run:
         """The events that a run has beside these members."""
@@ -162,21 +173,32 @@ class ReferenceConjunction:
         assert anchor.time is not None
         return event.position > anchor.position and abs(event.time - anchor.time) <= negation.within_us
 
-    def dequeue(self, members: Members) -> None:
-        disposal = self.subscription.disposal
+    def dequeue(self, found: list[Members]) -> None:
+        """What leaves after these relations: by the option, the matched events that KEEP does not name decide."""
+        branch, disposal = self.branch, self.subscription.disposal_of(self.branch)
+        kept = flat(members[slot] for members in found for slot in branch.kept)
+        matched = flat(members[slot] for members in found for slot in range(len(members)) if slot not in branch.kept)
+        places = [event.position for event in flat(members[slot] for members in found for slot in branch.upto)]
         for name, queue in self.queues.items():
-            mine = flat(members[slot] for slot in self.branch.slots_of_type[name])
-            matched = [at for at, event in enumerate(queue) if event in mine]
-            if not matched:
-                continue  # an empty run
-            first, last = matched[0], matched[-1]
-            kept = {
-                Disposal.PREFIX_INFIX: queue[last + 1 :],
-                Disposal.INFIX: [event for at, event in enumerate(queue) if at not in matched],
-                Disposal.INFIX_POSTFIX: queue[:first],
-                Disposal.FIRST_PREFIX: queue[first + 1 :],
-            }[disposal]
-            queue[:] = kept if disposal is Disposal.FIRST_PREFIX else [event for event in kept if event not in flat(members)]
+            slots = [slot for slot in branch.slots_of_type[name] if slot not in branch.kept]
+            named = flat(members[slot] for members in found for slot in slots)
+            mine = [at for at, event in enumerate(queue) if event in named]
+            left = list(queue)
+            if disposal.upto:
+                place = min(places) if disposal is Disposal.UPTO_FIRST else max(places)
+                left = [event for event in queue if event.position >= place]
+            elif mine:
+                left = {
+                    Disposal.PREFIX_INFIX: queue[mine[-1] + 1 :],
+                    Disposal.INFIX: [event for at, event in enumerate(queue) if at not in mine],
+                    Disposal.INFIX_POSTFIX: queue[: mine[0]],
+                    Disposal.FIRST_PREFIX: queue[mine[0] + 1 :],
+                    Disposal.ADVANCE: queue[mine[: self.subscription.advance or 1][-1] + 1 :],
+                    Disposal.NONE: queue[:],
+                }[disposal]
+            if disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.INFIX_POSTFIX):
+                left = [event for event in left if event not in matched]  # from every queue, where types overlap
+            queue[:] = [event for event in queue if event in left or event in kept]
 
 
 def flat(members: Iterable[Event | Run]) -> list[Event]:
@@ -200,19 +222,18 @@ class ReferenceSubscription:
         for number, branch in enumerate(self.subscription.branches):
             for key, names in self.keys(branch, event).items():
                 conjunction = self.conjunctions.setdefault((number, key), ReferenceConjunction(self.subscription, branch))
-                members = conjunction.arrive(event, names)
-                if members is None:
-                    continue
-                deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
-                runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
-                match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
-                if match.deadline is None:
-                    delivered.append(match)
-                elif self.seen is not None and self.seen > match.deadline:
-                    if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
+                for members in conjunction.arrive(event, names):
+                    deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
+                    runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
+                    match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
+                    if match.deadline is None:
                         delivered.append(match)
-                else:
-                    self.pending.append(((match.deadline, tuple(e.position for e in members), number), match, conjunction))
+                    elif self.seen is not None and self.seen > match.deadline:
+                        if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
+                            delivered.append(match)
+                    else:
+                        due = match.deadline, tuple(each.position for each in match.members), number
+                        self.pending.append((due, match, conjunction))
         return delivered
 
     def keys(self, branch: Branch, event: Event) -> dict[tuple[Any, ...], list[str]]:

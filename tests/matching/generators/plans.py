@@ -11,7 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Branch, Case, befores, branches, predicates
+from tests.matching.generators.generated import START, Branch, Case, befores, branches, predicates
+from tests.matching.generators.options import option_lines
 
 INPUT = """
 TYPE A (k INT, j INT, x INT, y DOUBLE, s STRING, at TIMESTAMP) TIME at
@@ -92,7 +93,7 @@ def alike(
     tail += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
     if draw(st.integers(0, 9)) < withouts_in_ten:
         tail += [draw(withouts(branch, prefix, types)) for branch, prefix in zip(made, "pq", strict=False)]
-    tail += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    tail += draw(option_lines([branch.members for branch in made], few=emits is not None or "E" in types))
     if emits:
         member, last = made[0].members[0], made[0].members[-1]
         at = f", at = {last}.at) TIME at" if timed else ")"

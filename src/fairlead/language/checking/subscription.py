@@ -14,6 +14,7 @@ from fairlead.dataclass import dataclass
 from fairlead.language.checking.emission import emission
 from fairlead.language.checking.keys import display, keys
 from fairlead.language.checking.noted_events import belonging, in_canonical_order, noting
+from fairlead.language.checking.options import Options, options
 from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
@@ -22,7 +23,8 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.plan import Branch, Disposal, Emission, Matching, Subscription
+from fairlead.model.plans.options import PAPER_DISPOSALS
+from fairlead.model.plans.plan import Branch, Emission, Subscription
 
 ClauseType = TypeVar("ClauseType", bound=syntax.Clause)
 
@@ -61,7 +63,6 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
         )
         for shape, found, clauses, conditions in zip(built, placed, noted, aggregated, strict=True)
     )
-    _check_runs(node, branches)
     per = _find(node, syntax.Per)  # 5
     if per:
         members = [
@@ -69,6 +70,9 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
             for shape, each in zip(built, mine, strict=True)
         ]
         branches = _keyed(per, branches, members, catalogue)
+    chosen = options(node, branches, built)  # 6
+    branches = chosen.branches
+    _check_runs(node, branches, chosen)
     emit = _find(node, syntax.Emit)  # 7
     made: EventType | None = None
     if emit:
@@ -79,8 +83,10 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
         branches,
         per=tuple(display(key) for key in per.keys) if per else (),
         within_us=_window(node, built),
-        matching=_matching(node),
-        disposal=_disposal(node),
+        matching=chosen.matching,
+        disposal=chosen.disposal,
+        advance=chosen.advance,
+        limit_per_event=chosen.limit_per_event,
         emits=made.name if made else None,
         text=source.text[node.span.start : node.span.end],
     )
@@ -96,14 +102,20 @@ def _check_repeats(node: syntax.Subscription) -> None:
         seen.add(type(clause))
 
 
-def _check_runs(node: syntax.Subscription, branches: Sequence[Branch]) -> None:
+def _check_runs(node: syntax.Subscription, branches: Sequence[Branch], chosen: Options) -> None:
     """What runs do not go together with."""
     if not any(branch.runs for branch in branches):
         return
     contiguous = _find(node, syntax.MatchingClause)
-    if contiguous and _matching(node).contiguous:
+    if contiguous and chosen.matching.contiguous:
         fix = "leave out CONTIGUOUS, or write the elements with a count, such as q[3]"
         raise Fault("L099", contiguous.span, "CONTIGUOUS is not supported with runs", fix)
+    keeping, leaving = _find(node, syntax.Keeping), _find(node, syntax.DisposalClause)
+    further = leaving if chosen.disposal not in PAPER_DISPOSALS else contiguous if chosen.matching.all else keeping
+    if further:
+        words = f"{further.word} {getattr(further, 'words', '')}".strip()
+        fix = "write the elements with a count, such as q[3]; or EMIT what was found, and write this clause in a reader of it"
+        raise Fault("L099", further.span, f"{words} is not supported with runs", fix)
     for clause in node.noting:
         waits = any(
             each.waits and each.alias == clause.alias.text for branch in branches for each in branch.noting if branch.runs
@@ -146,13 +158,3 @@ def _window(node: syntax.Subscription, built: Sequence[BranchPattern]) -> int | 
                 problem = f"WITHIN needs times, and events of type '{type_.name}' have none"
                 raise Fault("L054", clause.span, problem, f"declare {type_.name} with TIME, or leave out WITHIN")
     return duration(clause.duration)
-
-
-def _matching(node: syntax.Subscription) -> Matching:
-    clause = _find(node, syntax.MatchingClause)
-    return next((each for each in Matching if clause and each.words == clause.words), Matching.FIRST)
-
-
-def _disposal(node: syntax.Subscription) -> Disposal:
-    clause = _find(node, syntax.DisposalClause)
-    return next((each for each in Disposal if clause and each.words == clause.words), Disposal.PREFIX_INFIX)

@@ -3,7 +3,7 @@ grammar; a test compares.)"""
 
 from __future__ import annotations
 
-CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT")
+CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "KEEP", "LIMIT")
 """The words with which a clause begins."""
 ALL_KEYWORDS = (
     *(
@@ -38,6 +38,7 @@ ALL_KEYWORDS = (
         "IDLE",
     ),
     *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END", "DISTINCT"),
+    *("ALL", "NONE", "ADVANCE", "UPTO", "LIMIT", "PER EVENT"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

@@ -200,6 +200,11 @@ def _case(span: Span, parts: list[Any]) -> syntax.Case:
     return syntax.Case(steps, None if len(steps) == len(parts) else parts[-1], span)
 
 
+def _upto(span: Span, parts: list[Any]) -> syntax.DisposalClause:
+    *end, alias = map(_word, parts)
+    return syntax.DisposalClause("UPTO", span, upto=alias, end=end[0] if end else None)
+
+
 def _words(parts: list[Any]) -> str:
     return " ".join(each.text.upper() for each in parts)
 
@@ -242,6 +247,10 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "within": lambda span, parts: syntax.Within(parts[0], span),
     "matching": lambda span, parts: syntax.MatchingClause(_words(parts), span),
     "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),
+    "advance": lambda span, parts: syntax.DisposalClause("ADVANCE", span, advance=_whole(parts[1])),
+    "upto": _upto,
+    "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts[1:])), span),
+    "limit": lambda span, parts: syntax.Limit(_whole(parts[0]), span),
     "emit": _emit,
     "assignments": lambda span, parts: parts,
     "assignment": lambda span, parts: syntax.Assignment(_word(parts[0]), parts[2]),

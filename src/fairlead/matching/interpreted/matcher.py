@@ -58,9 +58,9 @@ class IncrementalSubscription:
         if instance is None:
             instance = instances[key] = conjunction.create()
         # 1. the conjunction's turn
-        members = conjunction.arrive(instance, event, entered, noted)
+        found = conjunction.arrive(instance, event, entered, noted)
         # 2. an absence is decided by the events noted up to its completion: before any is forgotten
-        if members is not None:
+        for members in found:
             yield from self._complete(number, conjunction, key, instance, members)
         # 3. keep only events that can still match
         self._forget(number, conjunction, key, instance)

@@ -160,7 +160,7 @@ def derivations(plan: Plan, names: Iterable[str]) -> Counter[str] | None:
         if each.emits not in read:
             continue
         for branch in each.branches:
-            if branch.waiting:
+            if branch.waiting or (each.matching.all and each.limit_per_event != 1):
                 return None
             keys = dict(branch.keys)
             for name, _ in {(name, keys.get(named)) for named, name in _accepted(branch.queue_types, plan.catalogue)}:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from enum import Enum
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -24,50 +23,7 @@ from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import Expression, Predicate
-
-
-class Matching(Enum):
-    """Which of the possible relations is selected, as (the papers' code, the language's words)."""
-
-    FIRST = ("FR", "FIRST")
-    FIRST_CONTIGUOUS = ("FRC", "FIRST CONTIGUOUS")
-    RECENT = ("MR", "RECENT")
-    RECENT_CONTIGUOUS = ("MRC", "RECENT CONTIGUOUS")
-
-    @property
-    def code(self) -> str:
-        return self.value[0]
-
-    @property
-    def words(self) -> str:
-        return self.value[1]
-
-    @property
-    def recent(self) -> bool:
-        """The queues are scanned backwards, so instance i+1 is older than instance i."""
-        return self in (Matching.RECENT, Matching.RECENT_CONTIGUOUS)
-
-    @property
-    def contiguous(self) -> bool:
-        """The instances of one type are adjacent in that type's queue."""
-        return self in (Matching.FIRST_CONTIGUOUS, Matching.RECENT_CONTIGUOUS)
-
-
-class Disposal(Enum):
-    """Which events leave each queue after a match."""
-
-    PREFIX_INFIX = ("PI", "PREFIX INFIX")
-    INFIX = ("I", "INFIX")
-    INFIX_POSTFIX = ("IP", "INFIX POSTFIX")
-    FIRST_PREFIX = ("FP", "FIRST PREFIX")
-
-    @property
-    def code(self) -> str:
-        return self.value[0]
-
-    @property
-    def words(self) -> str:
-        return self.value[1]
+from fairlead.model.plans.options import Disposal, Matching
 
 
 @dataclass(frozen=True)
@@ -129,6 +85,10 @@ class Branch:
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each type of the branch (those of noted events too) the attributes of its key; empty without PER."""
     emission: Emission | None = None
+    kept: tuple[int, ...] = ()
+    """The slots of KEEP: their events do not leave by a match."""
+    upto: tuple[int, ...] = ()
+    """The slots of the element that DISPOSAL UPTO names."""
     having: tuple[Predicate, ...] = ()
     """Conditions on whole runs: what they read of a run are aggregates."""
 
@@ -211,6 +171,10 @@ class Subscription:
     within_us: int | None = None
     matching: Matching = Matching.FIRST
     disposal: Disposal = Disposal.PREFIX_INFIX
+    advance: int = 0
+    """The n of DISPOSAL ADVANCE n."""
+    limit_per_event: int | None = None
+    """The n of LIMIT n PER EVENT."""
     emits: str | None = None
     digest: str = ""
     text: str = ""
@@ -237,6 +201,32 @@ class Subscription:
     def only(self, numbers: Sequence[int]) -> Subscription:
         """The subscription with some of its branches: they find the same relations, with the same ids."""
         return replace(self, branches=tuple(self.branches[at] for at in numbers), numbers=tuple(map(self.number, numbers)))
+
+    @property
+    def disposal_words(self) -> str:
+        """Its disposal, as the text says it."""
+        if self.disposal is Disposal.ADVANCE:
+            return f"{self.disposal.words} {self.advance}"
+        if self.disposal.upto:
+            branch = self.branches[0]
+            return f"{self.disposal.words} {branch.slots[branch.upto[0]].alias}"
+        return self.disposal.words
+
+    @property
+    def kept_aliases(self) -> tuple[str, ...]:
+        """The elements of KEEP."""
+        return tuple(dict.fromkeys(branch.slots[slot].alias for branch in self.branches for slot in branch.kept))
+
+    def disposal_of(self, branch: Branch) -> Disposal:
+        """ADVANCE n is PREFIX INFIX where a match has no more than n events of a type."""
+        if self.disposal is not Disposal.ADVANCE or self.matching.all:
+            return self.disposal
+        most = max(map(len, branch.slots_of_type.values()))
+        return Disposal.PREFIX_INFIX if self.advance >= most else self.disposal
+
+    def is_anchored(self, branch: Branch) -> bool:
+        """A relation of this branch contains the arriving event, because a match may leave all its members queued."""
+        return self.matching.all or self.disposal is Disposal.NONE or self.disposal.upto or bool(branch.kept)
 
     @cached_property
     def waits(self) -> bool:

@@ -21,7 +21,8 @@ from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.language import compile_text
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
-from fairlead.model.plans.plan import Disposal, Matching, Plan
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.counterexamples.random_scenarios import scenario
 from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, slot_names, subscription_texts

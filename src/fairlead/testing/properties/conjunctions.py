@@ -95,6 +95,8 @@ class TracedConjunction:
         names = [f"{slot.type}[{slot.instance}]" for slot in branch.slots] + ["!"] * len(branch.noting)
         inside = frozenset(range(members))
         lines = [" ".join(names[:members]), f"{options.matching.code}-{options.disposal.code} {options.within_us}"]
+        named = options.advance, branch.kept, branch.upto, options.limit_per_event
+        lines += [str(named)] if any(named) else []
         lines += sorted(render_condition(p.condition, names) for p in branch.predicates if inside.issuperset(p.slots))
         placed = [each for each in branch.clauses if inside.issuperset(self._members(each))]
         lines += sorted(each.line for each in placed if not isinstance(each, NotingClause))

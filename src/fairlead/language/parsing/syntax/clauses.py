@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fairlead.language.parsing.fault import Span
 from fairlead.language.parsing.syntax.expressions import Expression, Reference
-from fairlead.language.parsing.syntax.words import Duration, Word, node
+from fairlead.language.parsing.syntax.words import Duration, Whole, Word, node
 
 if TYPE_CHECKING:
     from fairlead.language.checking.typing.scope import AliasMember
@@ -108,6 +108,32 @@ class DisposalClause(Clause):
     word: ClassVar[str] = "DISPOSAL"
 
     words: str
+    span: Span
+    advance: Whole | None = None
+    """ADVANCE advance."""
+    upto: Word | None = None
+    """UPTO [FIRST | LAST] upto."""
+    end: Word | None = None
+    """The word before it."""
+
+
+@node
+class Keeping(Clause):
+    """`KEEP x, y`"""
+
+    word: ClassVar[str] = "KEEP"
+
+    aliases: tuple[Word, ...]
+    span: Span
+
+
+@node
+class Limit(Clause):
+    """`LIMIT count PER EVENT`"""
+
+    word: ClassVar[str] = "LIMIT"
+
+    count: Whole
     span: Span
 
 

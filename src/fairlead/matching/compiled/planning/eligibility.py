@@ -15,7 +15,8 @@ from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
 from fairlead.matching.interpreted.search import overlapping
-from fairlead.model.plans.plan import Branch, Disposal, LintWarning, Plan, Subscription
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
 
 RUNS = "runs, such as q+, are matched event by event"
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
@@ -98,7 +99,7 @@ def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
     """Whether it is worth a look: with two members, only where events between them count, or everything may be searched."""
     if len(branch.slots) != 2:
         return len(branch.slots) > 2
-    loose = subscription.disposal is Disposal.FIRST_PREFIX or subscription.matching.contiguous
+    loose = subscription.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE) or subscription.matching.contiguous
     return loose or bool(branch.prompt) or overlapping(branch, plan.catalogue)
 
 

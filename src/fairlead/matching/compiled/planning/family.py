@@ -15,8 +15,9 @@ def family_key(subscription: Subscription, branch: Branch) -> Hashable:
         return None
     across = tuple(each.condition for each in branch.predicates if not each.is_unary)
     unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
-    options = (subscription.matching, subscription.disposal, subscription.within_us)
-    return (branch.signature, across, unary, branch.clauses, branch.keys, options)
+    options = (subscription.matching, subscription.disposal, subscription.advance, subscription.limit_per_event)
+    named = (branch.kept, branch.upto)
+    return (branch.signature, across, unary, branch.clauses, branch.keys, options, subscription.within_us, named)
 
 
 def sharing_key(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> Hashable:
