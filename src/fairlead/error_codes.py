@@ -78,6 +78,8 @@ CODES: dict[str, tuple[str, str]] = {
     "L061": ("`EMIT` does not fit the declared type, another subscription that emits it, or the other branches.", "Emit the same attributes with the same types, or use another type name."),
     "L063": ("Subscriptions feed themselves: one reads, directly or through others, what it emits.", "Emit a type that none of them reads."),
     "L064": ("`EMIT` names a union or `Heartbeat`.", "Emit a type of another name."),
+    "L065": ("A `LIMIT` is 0 or too large.", "Write a whole number of at least 1, or leave out `LIMIT`."),
+    "L066": ("`LIMIT … PER KEY` in a subscription without `PER`.", "Add `PER` before `LIMIT`, or leave out `PER KEY`."),
     "L080": ("`TOPIC` names a union or `Heartbeat`.", "Name the members of the union; `Heartbeat` belongs to every topic."),
     "L081": ("`TOPIC` names a type that is in a topic already.", "Name each type once."),
     "L082": ("A union, or a type and its subtypes, are in several topics.", "Name them in one `TOPIC`: a subscriber receives them in one order."),

@@ -100,6 +100,8 @@ class _Writer:
         self.later = Random(str(rng.getstate()))
         """For what the language got later: seeds of the corpus draw the rest as they did."""
         self.before = self.later.choice((0.0, 0.0, 0.3, 0.9))
+        self.last = Random(f"LIMIT {rng.getstate()}")
+        self.limits = self.last.choice((0.0, 0.0, 0.0, 0.3, 0.9))
         self.often = {name: rng.choice((0.0, 0.0, 0.15, 0.5, 0.9)) for name in FEATURES}
         self.key = rng.choice(KEYS)
         names = rng.sample("ABCDEFGH", 7)
@@ -206,8 +208,10 @@ class _Writer:
         options += [f"DISPOSAL {self.rng.choice(DISPOSALS)}"] if self.rng.random() < 0.8 else []
         within = f"WITHIN {self.rng.choice((0.5, 1, 2, 3, 5, 8))} SECONDS" if not self.untimed and self.has("windows") else ""
         emit = self.emit(patterns, emits, timed) if emits else ""
-        branches = tuple(each.text for each in patterns)
-        return Clauses("S", branches, tuple(where), self.per(patterns), within, tuple(withouts), tuple(options), emit)
+        branches, per = tuple(each.text for each in patterns), self.per(patterns)
+        if self.last.random() < self.limits:
+            options.append(f"LIMIT {self.last.choice((1, 2, 3, 7))}{self.last.choice(('', ' PER KEY')) if per else ''}")
+        return Clauses("S", branches, tuple(where), per, within, tuple(withouts), tuple(options), emit)
 
     def pattern(self, prefix: str, types: Sequence[str], shared: bool) -> Pattern:
         """`shared`: its first element is called `p0` and is one event, in all branches, so that all can emit it."""

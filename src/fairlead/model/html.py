@@ -31,7 +31,7 @@ def plan_html(plan: Plan) -> str:
             ", ".join(each.per) or "–",
             "–" if each.within_us is None else f"{each.within_us / 1_000_000:g} s",
             each.matching.words,
-            each.disposal.words,
+            each.disposal.words + ("" if each.limit is None else f", {each.limit}"),
             each.emits or "–",
             f"{sum(g.kept for g in plan.guarantees.get(each.name, ()))} of {len(plan.guarantees.get(each.name, ()))}",
         )

@@ -95,6 +95,14 @@ befores = st.sampled_from(("", "", " WITHIN 1 SECOND", " WITHIN 2 SECONDS", " WI
 
 
 @st.composite
+def limits(draw: st.DrawFn, keyed: bool) -> list[str]:
+    """Rarely a LIMIT: streams are short, so small ones."""
+    if draw(st.integers(0, 4)):
+        return []
+    return [f"LIMIT {draw(st.sampled_from((1, 1, 2, 3)))}{draw(st.sampled_from(('', ' PER KEY'))) if keyed else ''}"]
+
+
+@st.composite
 def withouts(draw: st.DrawFn, branch: Branch, prefix: str, keyed: bool) -> str:
     negated, alias = draw(st.sampled_from(("A", "B", "C", "D", "U"))), f"{prefix}n"
     where = draw(
@@ -122,7 +130,7 @@ def subscriptions(draw: st.DrawFn, name: str, types: tuple[str, ...], options: t
     lines += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
     if draw(st.integers(0, 2)) == 0:
         lines += [draw(withouts(branch, prefix, keyed)) for branch, prefix in zip(made, "pq", strict=False)]
-    lines += [f"MATCHING {matching}", f"DISPOSAL {disposal}"]
+    lines += [f"MATCHING {matching}", f"DISPOSAL {disposal}", *draw(limits(keyed))]
     if emit:
         member = made[0].members[0]
         lines += [f"EMIT E (k = {member}.k, x = coalesce({member}.x, 7), y = {member}.y)"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import START, Case, befores
+from tests.matching.generators.generated import START, Case, befores, limits
 
 INPUT = """
 TYPE A (x INT, at TIMESTAMP) TIME at
@@ -65,6 +65,7 @@ def nested(
         lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n {before or f'WITHIN {draw(st.integers(1, 5))} SECONDS OF p'}")
     lines += [key] if key else []
     lines.append(f"DISPOSAL {draw(st.sampled_from(('PREFIX INFIX', 'INFIX')))}")
+    lines += draw(limits("PER" in key))
     if emits:
         lines.append(f"EMIT {emits} (x = p.x" + (f", at {time.format('time(p)')}) TIME at" if time else ")"))
     return "\n".join(lines), all_timed

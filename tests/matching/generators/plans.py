@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Branch, Case, befores, branches, predicates
+from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Branch, Case, befores, branches, limits, predicates
 
 INPUT = """
 TYPE A (k INT, j INT, x INT, y DOUBLE, s STRING, at TIMESTAMP) TIME at
@@ -93,6 +93,7 @@ def alike(
     if draw(st.integers(0, 9)) < withouts_in_ten:
         tail += [draw(withouts(branch, prefix, types)) for branch, prefix in zip(made, "pq", strict=False)]
     tail += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    tail += draw(limits(bool(key)))
     if emits:
         member, last = made[0].members[0], made[0].members[-1]
         at = f", at = {last}.at) TIME at" if timed else ")"

@@ -18,6 +18,7 @@ from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
+from fairlead.language.clauses.limit import limit
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
@@ -81,6 +82,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
         within_us=_window(node, built),
         matching=_matching(node),
         disposal=_disposal(node),
+        limit=limit(node),
         emits=made.name if made else None,
         text=source.text[node.span.start : node.span.end],
     )

@@ -3,7 +3,7 @@ grammar; a test compares.)"""
 
 from __future__ import annotations
 
-CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT")
+CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "LIMIT", "EMIT")
 """The words with which a clause begins."""
 ALL_KEYWORDS = (
     *(
@@ -21,7 +21,25 @@ ALL_KEYWORDS = (
         "WITHIN",
         "MATCHING",
     ),
-    *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "BEFORE", "LIKE", "RLIKE", "NOT"),
+    *(
+        "DISPOSAL",
+        "LIMIT",
+        "PER KEY",
+        "EMIT",
+        "WITHOUT",
+        "AND",
+        "OR",
+        "THEN",
+        "AS",
+        "OF",
+        "IS",
+        "IN",
+        "BETWEEN",
+        "BEFORE",
+        "LIKE",
+        "RLIKE",
+        "NOT",
+    ),
     *(
         "NULL",
         "TRUE",

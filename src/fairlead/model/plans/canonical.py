@@ -66,6 +66,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
     lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
+    lines += [] if subscription.limit is None else [str(subscription.limit)]
     lines += [] if subscription.order is None else [subscription.order.canonical]
     lines += _type_lines(subscription, catalogue)
     times = [f"time {name} {_time(name, catalogue)}" for name in concrete]

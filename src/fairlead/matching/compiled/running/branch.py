@@ -47,6 +47,11 @@ class BranchMatches:
     born: Words | None = None
     """For what absences decided: the event that had completed it."""
 
+    def taken(self, mask: npt.NDArray[np.bool_]) -> BranchMatches:
+        """Some of them, of one branch."""
+        due = None if self.due is None else self.due[mask]
+        return BranchMatches(self.at[mask], self.refs[mask], due, born=None if self.born is None else self.born[mask])
+
 
 class KernelBranch(KernelInput):
     """The branches of a family, one, or several with equal `family_key`: their kernel, with its memory."""
@@ -123,6 +128,10 @@ class KernelBranch(KernelInput):
         made = BranchMatches(out_at, MemberWords(out_ref), due, member)
         forget_values(self)
         return made, decided
+
+    def clear(self) -> None:
+        """Forget what is queued and waits."""
+        self.pool = Pool(self.shape.stride, self.shape.size, self.source.layout)
 
     def instances(self) -> int:
         """How many instances the kernel has: keys, or pairs of key and branch."""
