@@ -274,7 +274,8 @@ class _Writer:
                 yield f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{shown}"
             elif not self.untimed and self.has("absences") and self.rng.random() < 0.6:
                 anchor = self.rng.choice(pattern.members)
-                yield f"WITHOUT {negated} {alias} WITHIN {self.rng.choice((0.5, 1, 2, 4))} SECONDS OF {anchor}{shown}"
+                by = f" CLOCK BY {self.last.choice(self.roots)}" if self.last.random() < self.limits else ""
+                yield f"WITHOUT {negated} {alias} WITHIN {self.rng.choice((0.5, 1, 2, 4))} SECONDS OF {anchor}{by}{shown}"
 
     def emit(self, patterns: Sequence[Pattern], name: str, timed: bool) -> str:
         """Of what all branches have."""

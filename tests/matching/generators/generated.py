@@ -91,6 +91,7 @@ def predicates(draw: st.DrawFn, branch: Branch) -> str:
     return draw(st.sampled_from(unary))
 
 
+clocks = st.sampled_from(("", "", "", " CLOCK BY A", " CLOCK BY C, B", " CLOCK BY U"))
 befores = st.sampled_from(("", "", " WITHIN 1 SECOND", " WITHIN 2 SECONDS", " WITHIN 4 SECONDS"))
 
 
@@ -113,9 +114,8 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, keyed: bool) -> str:
         return f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{where}"
     if draw(st.booleans()):
         return f"WITHOUT {negated} {alias} BEFORE {draw(st.sampled_from(branch.members))}{draw(befores)}{where}"
-    return (
-        f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {draw(st.sampled_from(branch.members))}{where}"
-    )
+    anchor = draw(st.sampled_from(branch.members))
+    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{draw(clocks)}{where}"
 
 
 @st.composite

@@ -62,7 +62,9 @@ def nested(
     lines = [f"SUBSCRIPTION {name} MATCH {' OR '.join(branches)}"]
     if draw(st.integers(0, 3)):
         before = f"BEFORE p{draw(befores)}" if draw(st.integers(0, 3)) == 0 else ""
-        lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n {before or f'WITHIN {draw(st.integers(1, 5))} SECONDS OF p'}")
+        by = f" CLOCK BY {draw(st.sampled_from(clocked))}" if draw(st.integers(0, 3)) == 0 else ""
+        after = f"WITHIN {draw(st.integers(1, 5))} SECONDS OF p{by}"
+        lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n {before or after}")
     lines += [key] if key else []
     lines.append(f"DISPOSAL {draw(st.sampled_from(('PREFIX INFIX', 'INFIX')))}")
     lines += draw(limits("PER" in key))

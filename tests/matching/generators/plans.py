@@ -11,7 +11,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Branch, Case, befores, branches, limits, predicates
+from tests.matching.generators.generated import (
+    DISPOSALS,
+    MATCHINGS,
+    START,
+    Branch,
+    Case,
+    befores,
+    branches,
+    clocks,
+    limits,
+    predicates,
+)
 
 INPUT = """
 TYPE A (k INT, j INT, x INT, y DOUBLE, s STRING, at TIMESTAMP) TIME at
@@ -69,7 +80,7 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, types: tuple[str, ...
     anchor = draw(st.sampled_from(branch.members))
     if draw(st.booleans()):
         return f"WITHOUT {negated} {alias} BEFORE {anchor}{draw(befores)}{where}"
-    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{where}"
+    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{draw(clocks)}{where}"
 
 
 @st.composite

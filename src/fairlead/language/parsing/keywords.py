@@ -27,6 +27,7 @@ ALL_KEYWORDS = (
         "PER KEY",
         "EMIT",
         "WITHOUT",
+        "CLOCK BY",
         "AND",
         "OR",
         "THEN",

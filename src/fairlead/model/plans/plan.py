@@ -252,8 +252,9 @@ class Subscription:
 
     @cached_property
     def types(self) -> tuple[str, ...]:
-        """Every type named by the subscription, sorted."""
-        return tuple(sorted({name for branch in self.branches for name in branch.types}))
+        """Every type named by the subscription, sorted; those that only tell it the time too."""
+        named = {name for branch in self.branches for name in branch.types}
+        return tuple(sorted(named.union(*(each.clock for branch in self.branches for each in branch.waiting))))
 
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
         """The concrete event types that the subscription reads; heartbeats are always among them."""
