@@ -204,7 +204,8 @@ class KernelLane:
             for (member, found, merged), mine in zip(decisions, ranks, strict=True):
                 clock, turn = self.clocks[member.subscription.name], (member.depth, member.number, mine)
                 found_here.append(level.decide(member.subscription, member.branch, clock, found, turn, merged))
-            for name in {each.block.subscription.name for each in found_here} & self.limits.keys():
+            found_names = [each.block.subscription.name for each in found_here] if self.limits else []
+            for name in dict.fromkeys(each for each in found_names if each in self.limits):
                 limited = [each for each in found_here if each.block.subscription.name == name]
                 found_here = [each for each in found_here if each.block.subscription.name != name]
                 found_here += level.limited(limited, self.limits[name])
