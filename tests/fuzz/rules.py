@@ -100,6 +100,8 @@ class _Writer:
         self.later = Random(str(rng.getstate()))
         """For what the language got later: seeds of the corpus draw the rest as they did."""
         self.before = self.later.choice((0.0, 0.0, 0.3, 0.9))
+        self.last = Random(f"LIMIT {rng.getstate()}")
+        self.limits = self.last.choice((0.0, 0.0, 0.0, 0.3, 0.9))
         self.often = {name: rng.choice((0.0, 0.0, 0.15, 0.5, 0.9)) for name in FEATURES}
         self.key = rng.choice(KEYS)
         names = rng.sample("ABCDEFGH", 7)
@@ -209,8 +211,10 @@ class _Writer:
         ]
         within = f"WITHIN {self.rng.choice((0.5, 1, 2, 3, 5, 8))} SECONDS" if not self.untimed and self.has("windows") else ""
         emit = self.emit(patterns, emits, timed) if emits else ""
-        branches = tuple(each.text for each in patterns)
-        return Clauses("S", branches, tuple(where), self.per(patterns), within, tuple(withouts), tuple(options), emit)
+        branches, per = tuple(each.text for each in patterns), self.per(patterns)
+        if self.last.random() < self.limits:
+            options.append(f"LIMIT {self.last.choice((1, 2, 3, 7))}{self.last.choice(('', ' PER KEY')) if per else ''}")
+        return Clauses("S", branches, tuple(where), per, within, tuple(withouts), tuple(options), emit)
 
     def pattern(self, prefix: str, types: Sequence[str], shared: bool) -> Pattern:
         """`shared`: its first element is called `p0` and is one event, in all branches, so that all can emit it."""
@@ -273,7 +277,8 @@ class _Writer:
                 yield f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{shown}"
             elif not self.untimed and self.has("absences") and self.rng.random() < 0.6:
                 anchor = self.rng.choice(pattern.members)
-                yield f"WITHOUT {negated} {alias} WITHIN {self.rng.choice((0.5, 1, 2, 4))} SECONDS OF {anchor}{shown}"
+                by = f" CLOCK BY {self.last.choice(self.roots)}" if self.last.random() < self.limits else ""
+                yield f"WITHOUT {negated} {alias} WITHIN {self.rng.choice((0.5, 1, 2, 4))} SECONDS OF {anchor}{by}{shown}"
 
     def emit(self, patterns: Sequence[Pattern], name: str, timed: bool) -> str:
         """Of what all branches have."""
