@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from tests.matching.generators.generated import DISPOSALS, TYPES, Case, events
+from tests.matching.generators.generated import TYPES, Case, events
+from tests.matching.generators.options import DISPOSALS
 
 QUANTIFIERS = ("+", "*", "?", "{2}", "{2,}", "{,2}", "{1,2}", "{2,4}", "{3}")
 
