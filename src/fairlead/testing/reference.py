@@ -83,6 +83,8 @@ class ReferenceConjunction:
             if not self.fits(members):
                 return None
             members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
+            if any(self.forbidden(each, members) for each in self.negations):
+                return None
             return members if not self.branch.runs or self.is_whole(members, event) else None
         for candidate in [()] if len(members) in self.branch.runs else self.candidates(members):
             found = self.match((*members, candidate), event)
@@ -134,17 +136,15 @@ class ReferenceConjunction:
         """The members that are no runs."""
         binding, single = dict(enumerate(members)), [p for p in self.branch.predicates if self.runs.isdisjoint(p.slots)]
         pairs = [(a, b) for p in self.precedences for a in p.left for b in p.right if self.runs.isdisjoint((a, b))]
-        return (
-            all(holds(predicate.condition, binding) for predicate in single)
-            and all(members[a].position < members[b].position for a, b in pairs)
-            and not any(self.forbidden(each, members) for each in self.negations)
+        return all(holds(predicate.condition, binding) for predicate in single) and all(
+            members[a].position < members[b].position for a, b in pairs
         )
 
     def forbidden(self, negation: Negated, members: Members) -> bool:
         """Some negated event, other than a member, is where it must not be."""
         binding = dict(enumerate(members))
         return any(
-            event not in members
+            event not in flat(members)
             and self.inside(negation, event, members)
             and all(holds(p.condition, binding | {negation.slot: event}) for p in negation.predicates)
             for event in self.negated[negation.slot]
@@ -167,13 +167,11 @@ class ReferenceConjunction:
         for name, queue in self.queues.items():
             mine = flat(members[slot] for slot in self.branch.slots_of_type[name])
             matched = [at for at, event in enumerate(queue) if event in mine]
-            if not matched:
-                continue  # an empty run
-            first, last = matched[0], matched[-1]
+            first, last = (matched[0], matched[-1]) if matched else (-1, -1)
             kept = {
                 Disposal.PREFIX_INFIX: queue[last + 1 :],
-                Disposal.INFIX: [event for at, event in enumerate(queue) if at not in matched],
-                Disposal.INFIX_POSTFIX: queue[:first],
+                Disposal.INFIX: queue,
+                Disposal.INFIX_POSTFIX: queue[:first] if matched else queue,
                 Disposal.FIRST_PREFIX: queue[first + 1 :],
             }[disposal]
             queue[:] = kept if disposal is Disposal.FIRST_PREFIX else [event for event in kept if event not in flat(members)]

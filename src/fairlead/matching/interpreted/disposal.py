@@ -29,8 +29,10 @@ def dispose(queues: Queues, slots: Sequence[tuple[int, ...]], members: Sequence[
     positions = {member.position for member in flat(members)}
     for at, queue in enumerate(queues):
         mine = [member.position for member in flat([members[slot] for slot in slots[at]])]
-        if not mine:
-            continue  # an empty run
+        if not mine:  # an empty run
+            if disposal is not Disposal.FIRST_PREFIX:
+                queue[:] = [event for event in queue if event.position not in positions]
+            continue
         first, last = min(mine), max(mine)
         if disposal is Disposal.FIRST_PREFIX:
             queue[:] = [event for event in queue if event.position > first]
