@@ -68,6 +68,11 @@ class ClauseTraces:
         """The entry that shows that the clause takes the property from a conjunction of this shape, or None."""
         return next((each for each in self._by_claim.get((clause, cell, wanted), ()) if is_at_most(each.shape, shape)), None)
 
+    def judged(self, wanted: Property) -> int:
+        """The number of random cases with runs by which a cell was checked for the property."""
+        found: int = self.raw.get("judged", {}).get(str(wanted), 0)
+        return found
+
     def counterexample(self, entry: ClauseEntry) -> Counterexample:
         trace, options = self.raw["traces"][entry.trace], cell_options(entry.cell)
         plain = trace["plain"]

@@ -1,6 +1,7 @@
 """The fourteen verdicts of every subscription of a plan.
 
-    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, PER, runtime.
+    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, PER, runs,
+       HAVING, runtime.
        A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
@@ -34,6 +35,8 @@ Verdicts = tuple[Guarantee, ...]
 ByBranch = tuple[tuple[Guarantee, ...], ...]
 """What the rules say about one property, whatever the runtime: the losses of each branch, in the order of the rules."""
 Rules = dict[Hashable, tuple[ByBranch, ...]]
+CASES_WITH_RUNS = 100
+"""With runs, a property is said to be kept only after so many cases; with HAVING, which varies most, never without a proof."""
 _SEVERITY = {Verdict.LOST: 0, Verdict.PER_KEY: 1, Verdict.KEPT: 2}
 
 
@@ -106,6 +109,8 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
             shown = load_clause_traces().loss(clause, cell_of(subscription), wanted, shape)
             if shown is not None:
                 yield replace(claimed, trace=shown.name)
+            elif clause == "HAVING" or (clause == "runs" and load_clause_traces().judged(wanted) < CASES_WITH_RUNS):
+                yield replace(claimed, reason="not shown to be kept: too few cases with runs were searched")
 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:
@@ -129,6 +134,10 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         why = "every member depends on others, so no single event is promised a delivery"
     if wanted is Property.CONJUNCTION_AGREEMENT and subscription.waits:
         why = "among subscribers that read the same types, since each of their events can decide an absence"
+    if subscription.has_runs:  # the cases of other patterns say nothing about runs
+        return Guarantee(
+            wanted, Verdict.KEPT, "", why, f"none found in {load_clause_traces().judged(wanted):,} cases with runs"
+        )
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {load_table().judged(wanted):,} cases")
 
 

@@ -1,5 +1,5 @@
-"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN or
-overlapping types.
+"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN,
+overlapping types or runs.
 
     ClauseWorld     a scenario, a clause, and events with a time or a key if the clause needs one
 
@@ -24,6 +24,7 @@ from fairlead.model.events.position import Position
 from fairlead.model.plans.plan import Disposal, Matching, Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.counterexamples.random_scenarios import scenario
+from fairlead.testing.counterexamples.run_patterns import AddedRun, drawn_runs, run_texts
 from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, slot_names, subscription_texts
 from fairlead.testing.properties.trace import Trace, trace_of
 
@@ -43,12 +44,23 @@ class AddedClause(Enum):
     PER = "PER"
     ABSENCE = "WITHOUT WITHIN"
     OVERLAP = "overlapping types"
+    RUNS = "runs"
+    HAVING = "HAVING"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        return {AddedClause.PER: ("k", "x"), AddedClause.OVERLAP: ("x",), AddedClause.WITHIN: ("x", "at")}.get(
-            self, ("k", "x", "at")
+        return {AddedClause.PER: ("k", "x"), AddedClause.ABSENCE: ("k", "x", "at"), AddedClause.WITHIN: ("x", "at")}.get(
+            self, ("x",)
         )
+
+    @property
+    def of_runs(self) -> bool:
+        return self in (AddedClause.RUNS, AddedClause.HAVING)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that the clause goes with: CONTIGUOUS is not supported with runs."""
+        return tuple((m, d) for m in Matching for d in Disposal if not (self.of_runs and m.contiguous))
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,7 @@ class ClauseWorld:
     """WITHOUT: only an event with the k of that member is forbidden."""
     overlap: tuple[str, str] = ("", "")
     """A type, and the type that extends it."""
+    runs: tuple[AddedRun, ...] = ()
 
     @property
     def unrolled(self) -> tuple[Happening, ...]:
@@ -113,6 +126,9 @@ class ClauseWorld:
         return sorted(found, key=lambda each: "EXTENDS" in each)
 
     def subscriptions(self, with_clause: bool = True) -> list[str]:
+        if self.clause.of_runs:
+            both = self.clause is AddedClause.HAVING
+            return run_texts(self.base, self.runs, with_clause or both, with_clause and both)
         texts = subscription_texts(self.base)
         lines = [self._line(number) if with_clause else "" for number in range(len(texts))]
         return [f"{text}\n{line}".rstrip() for text, line in zip(texts, lines, strict=True)]
@@ -246,7 +262,8 @@ queue, by a condition, or because two members decide on the cancellation."""
 
 
 def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number: int) -> ClauseWorld | None:
-    """A scenario of the shape with the clause added; None if they do not go together."""
+    """A scenario of the shape with the clause added; None if they do not go together. With runs the shape may be another: a run
+    beside instances of its type is not like them."""
     base = scenario(shape, seed, number)
     chance = Random(f"{seed}/{clause.value}/{shape.code}/{number}")
     size = len(base.pattern.signature)
@@ -277,7 +294,8 @@ def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number
         made.append(Happening(FORBIDDEN, 0, 9, max(each.at for each in made) + 10, "p3"))
     plain = replace(base, steps=(), period=0, rounds=1)
     shift, where = chance.choice((0, 20)), chance.random() < 0.5
-    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap)
+    runs = drawn_runs(base.pattern, clause is AddedClause.HAVING, chance) if clause.of_runs else ()
+    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs)
 
 
 def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:
