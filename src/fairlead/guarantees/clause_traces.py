@@ -73,6 +73,11 @@ class ClauseTraces:
         mine = (each for each in self.entries if each.clause == clause and each.loses is wanted)
         return next((each for each in mine if is_at_most(each.shape, shape)), None)
 
+    def judged(self, wanted: Property) -> int:
+        """The number of random cases with runs by which a cell was checked for the property."""
+        found: int = self.raw.get("judged", {}).get(str(wanted), 0)
+        return found
+
     def counterexample(self, entry: ClauseEntry) -> Counterexample:
         trace, options = self.raw["traces"][entry.trace], cell_options(entry.cell)
         plain = trace["plain"]

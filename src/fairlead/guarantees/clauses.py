@@ -1,5 +1,5 @@
-"""The rules for the other clauses: overlapping types, WITHIN, absences, LIMIT, PER. Each says which properties its clause
-loses.
+"""The rules for the other clauses: overlapping types, WITHIN, absences, LIMIT, PER, runs. Each says which properties its
+clause loses.
 
 Takes: a subscription, one of its branches, a property, the catalogue. Gives: a loss (or "kept per key") with the clause in
 words, or None. docs/guarantees.md has the arguments and the searches; tests/guarantees/test_clauses.py runs them.
@@ -8,6 +8,7 @@ words, or None. docs/guarantees.md has the arguments and the searches; tests/gua
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, shape_of
 from fairlead.model.events.types import Catalogue
@@ -131,6 +132,41 @@ def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, c
     return Guarantee(wanted, Verdict.PER_KEY, f"PER {', '.join(subscription.per)}", why, f"{PAGE}, PER")
 
 
+_OLDER_LATER = "an event that a run leaves in its queue can be delivered after newer ones"
+RUN_REASONS: Mapping[Property, str] = {
+    Property.NO_DUPLICATION: "only the first event of a run leaves its queue, so the others are delivered again",
+    Property.NO_DUPLICATION_IN_PLACE: "only the first event of a run leaves its queue; the next run has the others again",
+    Property.CONJUNCTION_VALIDITY: "events that a run has to hold stay queued, and no later event makes it fit",
+    Property.EVENT_VALIDITY: "a run that is complete without the event does not wait for it, and disposal drops it",
+    Property.COVERING_AGREEMENT: "an extended pattern matches later, when its run holds more events than the plain one's",
+    Property.CONJUNCTION_TOTAL_ORDER: "two subscribers that extend the same pattern take its runs at different times",
+    **dict.fromkeys(ORDERS_OF_A_TYPE, _OLDER_LATER),
+}
+"""Why a run, or HAVING, can lose the property."""
+
+
+def lost_by_runs(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """How many events a run holds depends on when it is asked."""
+    if not branch.runs or wanted not in RUN_REASONS:
+        return None
+    if wanted is Property.EVENT_VALIDITY and not free_slots(branch, subscription.matching, catalogue):
+        return None
+    slot, run = next(iter(branch.runs.items()))
+    clause = f"MATCH {branch.slots[slot].type} {branch.slots[slot].alias}{run.canonical}"
+    return Guarantee(wanted, Verdict.LOST, clause, RUN_REASONS[wanted], f"{PAGE}, runs")
+
+
+def lost_by_having(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """A run that is too long, or has the wrong events, stays so: nothing is delivered, and nothing leaves."""
+    said = lost_by_runs(subscription, branch, wanted, catalogue) if branch.having else None
+    if said is None:
+        return None
+    why = "a run for which HAVING is not true can stay in its queue, and no later event makes it true"
+    text = branch.having[0].text
+    of_validity = wanted in (Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY)
+    return replace(said, clause=f"HAVING {text}" if text else "HAVING", reason=why if of_validity else said.reason)
+
+
 CLAIMS: Mapping[str, Claim] = {
     "overlapping types": lost_by_overlap,
     "WITHIN": lost_by_window,
@@ -138,5 +174,7 @@ CLAIMS: Mapping[str, Claim] = {
     "LIMIT": lost_by_limit,
     "LIMIT over keys": lost_by_limit_over_keys,
     "PER": kept_per_key,
+    "runs": lost_by_runs,
+    "HAVING": lost_by_having,
 }
 """The properties that each clause may lose, by the name of the clause in the table of traces."""

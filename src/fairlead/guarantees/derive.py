@@ -1,7 +1,8 @@
 """The fourteen verdicts of every subscription of a plan.
 
     1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, LIMIT, PER,
-       runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
+       runs, HAVING, runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json,
+       runtimes.json).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
@@ -34,6 +35,8 @@ Verdicts = tuple[Guarantee, ...]
 ByBranch = tuple[tuple[Guarantee, ...], ...]
 """What the rules say about one property, whatever the runtime: the losses of each branch, in the order of the rules."""
 Rules = dict[Hashable, tuple[ByBranch, ...]]
+CASES_WITH_RUNS = 100
+"""With runs, a property is said to be kept only after so many cases; with HAVING, which varies most, never without a proof."""
 _SEVERITY = {Verdict.LOST: 0, Verdict.PER_KEY: 1, Verdict.KEPT: 2}
 
 
@@ -80,7 +83,7 @@ def _asked_of_branch(branch: Branch) -> Hashable:
     """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
-    return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto
+    return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto, branch.having
 
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
@@ -110,6 +113,8 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
                 shown = load_clause_traces().loss_anywhere(clause, wanted, shape)
             if shown is not None:
                 yield replace(claimed, trace=shown.name)
+            elif clause == "HAVING" or (clause == "runs" and load_clause_traces().judged(wanted) < CASES_WITH_RUNS):
+                yield replace(claimed, reason="not shown to be kept: too few cases with runs were searched")
 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:
@@ -135,6 +140,10 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         why = "among subscribers that read the same types, since each of their events can decide an absence"
     elif wanted is Property.CONJUNCTION_AGREEMENT and subscription.limit is not None and len(subscription.branches) > 1:
         why = "among subscribers with the same branches, since LIMIT counts the relations of all of them"
+    if subscription.has_runs:  # the cases of other patterns say nothing about runs
+        return Guarantee(
+            wanted, Verdict.KEPT, "", why, f"none found in {load_clause_traces().judged(wanted):,} cases with runs"
+        )
     judged = min(table_of(cell_of(subscription, branch)).judged(wanted) for branch in subscription.branches)
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {judged:,} cases")
 

@@ -112,7 +112,8 @@ def once_per_branch(compute: Callable[[Branch, Catalogue | None], Found]) -> OfB
 def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset[int], ...]:
     """The sets of member slots that are linked. With a catalogue, overlapping types are linked too."""
     members = range(len(branch.slots))
-    found = [frozenset(slot for slot in each.slots if slot in members) for each in branch.predicates]
+    conditions = (*branch.predicates, *branch.having)
+    found = [frozenset(slot for slot in each.slots if slot in members) for each in conditions]
     found += [each.members(len(members)) for each in branch.clauses if not each.waits]
     if catalogue is not None:
         before = [each for each in branch.prompt if each.since is None]
@@ -138,7 +139,9 @@ def unary_texts(branch: Branch, slot: int) -> frozenset[str]:
     """The slot's conditions on a single event, in words that do not name the slot."""
     names = ["·"] * (slot + 1)
     own = {render_condition(each.condition, names) for each in branch.predicates if each.slots == (slot,)}
-    return frozenset({*own, *(each.line for each in branch.prompt if each.anchors == (slot,))})
+    run = branch.runs.get(slot)  # beside another instance of its type, a run is not alike
+    said = () if run is None else (run.canonical,)
+    return frozenset({*own, *said, *(each.line for each in branch.prompt if each.anchors == (slot,))})
 
 
 def alike(branch: Branch, name: str, tied: tuple[frozenset[int], ...]) -> bool:
@@ -175,16 +178,17 @@ def _shape(branch: Branch, tied: tuple[frozenset[int], ...], multiple: list[str]
 
 def oldest_slot(branch: Branch, name: str, matching: Matching) -> int:
     """The slot of the instance that is the oldest in a relation: the first under FIRST, the last under RECENT."""
-    slots = branch.slots_of_type[name]
+    slots = [slot for slot in branch.slots_of_type[name] if slot not in branch.runs] or branch.slots_of_type[name]
     return slots[-1] if matching.recent else slots[0]
 
 
 def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None = None) -> tuple[int, ...]:
     """The slots that event validity is about: no link and no clause about other events touches them, and later partners fit,
-    since the slot is the oldest instance of its type."""
+    since the slot is the oldest instance of its type, or a run that HAVING does not name."""
     tied = links(branch, catalogue)
-    bound = frozenset().union(*tied, *(each.anchors for each in branch.noting))
-    return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
+    bound = frozenset().union(*tied, *(each.anchors for each in branch.noting), *(each.slots for each in branch.having))
+    oldest = {oldest_slot(branch, name, matching) for name in branch.queue_types}
+    return tuple(slot for slot in range(len(branch.slots)) if slot in oldest | branch.runs.keys() and slot not in bound)
 
 
 def shape_for_event_validity(branch: Branch, catalogue: Catalogue | None = None) -> ConjunctionShape:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from fairlead.errors import LanguageError
@@ -41,6 +42,9 @@ SHOWN_BY = {Property.COVERING_AGREEMENT: "extended", Property.CONJUNCTION_TOTAL_
 ENOUGH = 60
 """Worlds of a shape after which the search continues with the next one, if all their claims are backed."""
 
+CONFIRMING_RUNS = 3
+"""As CONFIRMING, for worlds with runs: where nothing is delivered, each arrival tries all assignments of the members."""
+
 
 @dataclass(frozen=True)
 class Backing:
@@ -58,6 +62,8 @@ class Backings:
     def __init__(self) -> None:
         self.worlds: dict[Backing, ClauseWorld] = {}
         self.claimed: dict[Backing, int] = {}
+        self.judged: Counter[Property] = Counter()
+        """The worlds with runs by which each cell was checked for a property."""
 
     def backs(self, claim: Backing) -> bool:
         return any(replace(claim, shape=each) in self.worlds for each in ConjunctionShape if is_at_most(each, claim.shape))
@@ -70,7 +76,7 @@ def violated(world: ClauseWorld, cell: PaperCell, wanted: Property, with_clause:
     """A validity violation counts only if it survives many more rounds."""
     found = CHECKERS[wanted](run_world(world, cell, with_clause))
     if found is not None and wanted in LIVENESS and world.period:
-        longer = replace(world, rounds=world.rounds * CONFIRMING)
+        longer = replace(world, rounds=world.rounds * (CONFIRMING_RUNS if world.clause.of_runs else CONFIRMING))
         still = CHECKERS[wanted](run_world(longer, cell, with_clause))
         return found if still is not None and same_violation(found, still) else None
     return found
@@ -94,19 +100,29 @@ def claims_of(world: ClauseWorld, cell: PaperCell) -> Iterator[Backing]:
     already."""
     plan = plan_of_world(world, cell)
     subscription = plan["p1"]
-    branch, judged = subscription.branches[0], JUDGED[world.base.kind]
+    branch = subscription.branches[0]
     shape = shape_of(branch, plan.catalogue)
-    for wanted in Property:
-        shows = wanted in judged and SHOWN_BY.get(wanted, world.base.kind) == world.base.kind
-        if shows and (world.period or wanted not in LIVENESS):
-            said = CLAIMS[world.clause.value](subscription, branch, wanted, plan.catalogue)
-            if said is not None and entry_for(subscription, branch, wanted, plan.catalogue) is None:
-                yield Backing(world.clause, wanted, cell, shape)
+    for wanted in _judged(world):
+        said = CLAIMS[world.clause.value](subscription, branch, wanted, plan.catalogue)
+        if said is not None and entry_for(subscription, branch, wanted, plan.catalogue) is None:
+            yield Backing(world.clause, wanted, cell, shape)
 
 
-def search_clauses(cases: int, seed: int, report: Callable[[str], None] = lambda line: None) -> Backings:
+def _judged(world: ClauseWorld) -> list[Property]:
+    """What the world can show a loss of."""
+    kind = world.base.kind
+    found = [each for each in Property if each in JUDGED[kind] and SHOWN_BY.get(each, kind) == kind]
+    return [each for each in found if world.period or each not in LIVENESS]
+
+
+def search_clauses(
+    cases: int,
+    seed: int,
+    report: Callable[[str], None] = lambda line: None,
+    clauses: Collection[AddedClause] = tuple(AddedClause),
+) -> Backings:
     found = Backings()
-    for clause in AddedClause:
+    for clause in clauses:
         for directed in DIRECTED_CLAUSES:
             if directed.clause is clause:
                 _judge(directed, found)
@@ -126,12 +142,14 @@ def search_clauses(cases: int, seed: int, report: Callable[[str], None] = lambda
 def _judge(world: ClauseWorld, found: Backings) -> set[Backing]:
     """Its claims."""
     try:
-        claims = [claim for cell in CELLS for claim in claims_of(world, cell)]
+        if world.clause.of_runs and plan_of_world(world, world.clause.cells[0])["p1"].has_runs:
+            found.judged.update(_judged(world))
+        claims = [claim for cell in world.clause.cells for claim in claims_of(world, cell)]
     except LanguageError:
         return set()
     for claim in claims:
         found.claimed[claim] = found.claimed.get(claim, 0) + 1
-    for cell in CELLS:
+    for cell in world.clause.cells:
         wanted = [claim for claim in claims if claim.cell == cell and not found.backs(claim)]
         if not wanted:
             continue
@@ -146,7 +164,7 @@ def _keep(world: ClauseWorld, claim: Backing, found: Backings) -> None:
     """Shrink it; the losses that it shows in other cells, and of other orders to an observer, need no further search."""
     small = shrink_world(world, lambda each: is_loss(each, claim.cell, claim.property))
     for each in (small, *(_observed(small) if claim.property in ORDERS else ())):
-        for cell in CELLS:
+        for cell in world.clause.cells:
             for other in claims_of(each, cell):
                 found.claimed.setdefault(other, 0)
                 if not found.backs(other) and is_loss(each, cell, other.property):
@@ -166,7 +184,7 @@ def _observed(world: ClauseWorld) -> Iterator[ClauseWorld]:
 
 def size_of(world: ClauseWorld) -> tuple[int, ...]:
     events = world.happenings
-    odd = len({each.by for each in events}) + world.where + len(world.anchors) + world.rise
+    odd = len({each.by for each in events}) + world.where + len(world.anchors) + world.rise + len(world.runs)
     return (len(world.unrolled), len(world.base.pattern.unary), odd, sum(each.x + each.k + abs(each.at) for each in events))
 
 
@@ -190,6 +208,8 @@ def _simpler(world: ClauseWorld) -> Iterator[ClauseWorld]:
             yield replace(world, happenings=events[:at] + events[at + 1 :], period=world.period - inside)
     if world.period and world.rounds > 1:
         yield replace(world, rounds=world.rounds - 1)
+    if len(world.runs) > 1:
+        yield from (replace(world, runs=(each,)) for each in world.runs)
     pattern = world.base.pattern
     for at in range(len(pattern.unary)):
         fewer = replace(pattern, unary=pattern.unary[:at] + pattern.unary[at + 1 :])
@@ -220,19 +240,22 @@ def _simpler_events(event: Happening) -> Iterator[Happening]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    from fairlead.testing.counterexamples.clause_table import clauses_json, write_clauses
+    from fairlead.testing.counterexamples.clause_table import clauses_json, with_others, write_clauses
 
     parser = argparse.ArgumentParser(prog="python -m fairlead.testing.counterexamples.clause_search", description=__doc__)
     parser.add_argument("--cases", type=int, default=400, help="random worlds for each clause and shape, at most")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="+", default=[], help="search these clauses only, and keep the others as stored")
     parser.add_argument("--write", action="store_true", help="write guarantees/clauses.json")
     options = parser.parse_args(arguments)
-    found = search_clauses(options.cases, options.seed, lambda line: print(line, file=sys.stderr, flush=True))
+    chosen = [each for each in AddedClause if not options.only or each.value in options.only]
+    found = search_clauses(options.cases, options.seed, lambda line: print(line, file=sys.stderr, flush=True), chosen)
     for each in found.open():
         where = f"{each.clause.value} {each.property} {cell_code(each.cell)} {each.shape.code}"
         print(f"no trace: {where} ({found.claimed[each]} worlds)")
     if options.write:
-        write_clauses(clauses_json(found, options.cases, options.seed))
+        made = clauses_json(found, options.cases, options.seed)
+        write_clauses(with_others(made, chosen) if options.only else made)
     return 0
 
 

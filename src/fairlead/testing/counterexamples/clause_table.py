@@ -6,6 +6,8 @@ A trace has its rules twice: with the clause, and `plain`, without it, where the
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +38,39 @@ def clauses_json(found: Backings, cases: int, seed: int) -> dict[str, Any]:
         "cases": cases,
         "seed": seed,
         "horizon": HORIZON,
+        "judged": {str(each): found.judged[each] for each in Property},
         "lost": [
             dict(zip(("clause", "property", "shape", "trace", "steps", "violation"), key, strict=True)) | {"cells": cells}
             for key, cells in entries.items()
         ],
         "traces": {name: _trace(world) for world, name in traces.items()},
         "steps": {name: list(lines) for lines, name in told.items()},
+    }
+
+
+def with_others(made: dict[str, Any], chosen: Collection[AddedClause]) -> dict[str, Any]:
+    """With the stored entries of all other clauses, whose names come first."""
+    stored, names = json.loads(CLAUSES.read_text(encoding="utf-8")), {each.value for each in chosen}
+    kept = [each for each in stored["lost"] if each["clause"] not in names]
+    used = {
+        kind: list(dict.fromkeys(each[kind[:-1] if kind == "traces" else kind] for each in kept))
+        for kind in ("traces", "steps")
+    }
+    called = {
+        kind: {name: f"{name[0]}{at:02d}" for at, name in enumerate(made[kind], len(used[kind]) + 1)}
+        for kind in ("traces", "steps")
+    }
+    again = {kind: {name: f"{name[0]}{at:02d}" for at, name in enumerate(used[kind], 1)} for kind in ("traces", "steps")}
+
+    def renamed(entry: dict[str, Any], names: dict[str, dict[str, str]]) -> dict[str, Any]:
+        return entry | {"trace": names["traces"][entry["trace"]], "steps": names["steps"][entry["steps"]]}
+
+    return made | {
+        "lost": [*(renamed(each, again) for each in kept), *(renamed(each, called) for each in made["lost"])],
+        "traces": {again["traces"][name]: stored["traces"][name] for name in used["traces"]}
+        | {called["traces"][name]: each for name, each in made["traces"].items()},
+        "steps": {again["steps"][name]: stored["steps"][name] for name in used["steps"]}
+        | {called["steps"][name]: each for name, each in made["steps"].items()},
     }
 
 

@@ -1,5 +1,5 @@
-"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN, LIMIT
-or overlapping types.
+"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN,
+LIMIT, overlapping types or runs.
 
     ClauseWorld     a scenario, a clause, and events with a time or a key if the clause needs one
 
@@ -21,10 +21,11 @@ from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.language import compile_text
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
-from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS, Disposal, Matching
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.counterexamples.random_scenarios import scenario
+from fairlead.testing.counterexamples.run_patterns import AddedRun, drawn_runs, run_texts
 from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, slot_names, subscription_texts
 from fairlead.testing.properties.trace import Trace, trace_of
 
@@ -48,12 +49,23 @@ class AddedClause(Enum):
     OVERLAP = "overlapping types"
     LIMIT = "LIMIT"
     LIMIT_OVER_KEYS = "LIMIT over keys"
+    RUNS = "runs"
+    HAVING = "HAVING"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        plain = {AddedClause.OVERLAP: ("x",), AddedClause.LIMIT: ("x",)}
-        keyed = {AddedClause.PER: ("k", "x"), AddedClause.LIMIT_OVER_KEYS: ("k", "x")}
-        return {AddedClause.WITHIN: ("x", "at"), **plain, **keyed}.get(self, ("k", "x", "at"))
+        if self in (AddedClause.PER, AddedClause.LIMIT_OVER_KEYS):
+            return ("k", "x")
+        return {AddedClause.ABSENCE: ("k", "x", "at"), AddedClause.WITHIN: ("x", "at")}.get(self, ("x",))
+
+    @property
+    def of_runs(self) -> bool:
+        return self in (AddedClause.RUNS, AddedClause.HAVING)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that the clause goes with: CONTIGUOUS is not supported with runs."""
+        return tuple((m, d) for m in PAPER_MATCHINGS for d in PAPER_DISPOSALS if not (self.of_runs and m.contiguous))
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,7 @@ class ClauseWorld:
     """WITHOUT: only an event with the k of that member is forbidden."""
     overlap: tuple[str, str] = ("", "")
     """A type, and the type that extends it."""
+    runs: tuple[AddedRun, ...] = ()
 
     @property
     def unrolled(self) -> tuple[Happening, ...]:
@@ -118,6 +131,9 @@ class ClauseWorld:
         return sorted(found, key=lambda each: "EXTENDS" in each)
 
     def subscriptions(self, with_clause: bool = True) -> list[str]:
+        if self.clause.of_runs:
+            both = self.clause is AddedClause.HAVING
+            return run_texts(self.base, self.runs, with_clause or both, with_clause and both)
         texts = subscription_texts(self.base)
         without = "PER k" if self.clause is AddedClause.LIMIT_OVER_KEYS else ""
         lines = [self._line(number) if with_clause else without for number in range(len(texts))]
@@ -261,7 +277,8 @@ queue, by a condition, or because two members decide on the cancellation."""
 
 
 def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number: int) -> ClauseWorld | None:
-    """A scenario of the shape with the clause added; None if they do not go together."""
+    """A scenario of the shape with the clause added; None if they do not go together. With runs the shape may be another: a run
+    beside instances of its type is not like them."""
     base = scenario(shape, seed, number)
     chance = Random(f"{seed}/{clause.value}/{shape.code}/{number}")
     size = len(base.pattern.signature)
@@ -292,7 +309,8 @@ def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number
         made.append(Happening(FORBIDDEN, 0, 9, max(each.at for each in made) + 10, "p3"))
     plain = replace(base, steps=(), period=0, rounds=1)
     shift, where = chance.choice((0, 20)), chance.random() < 0.5
-    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap)
+    runs = drawn_runs(base.pattern, clause is AddedClause.HAVING, chance) if clause.of_runs else ()
+    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs)
 
 
 def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:

@@ -16,10 +16,13 @@ from fairlead.model.clauses.then import Precedence
 from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.event import Event
 from fairlead.testing.interpreter import holds
-from fairlead.testing.properties.conjunctions import TracedConjunction
+from fairlead.testing.properties.conjunctions import Members, TracedConjunction
 from fairlead.testing.properties.trace import Trace
 
-Members = tuple[Event, ...]
+
+def events_of(held: Event | tuple[Event, ...]) -> tuple[Event, ...]:
+    """The events of one place."""
+    return held if isinstance(held, tuple) else (held,)
 
 
 class TraceBetween:
@@ -38,7 +41,10 @@ class TraceBetween:
 
 def follow(conjunction: TracedConjunction, clause: Precedence, members: Members, between: TraceBetween) -> bool:
     """Every member on the left stands before every one on the right."""
-    return all(members[a].position < members[b].position for a in clause.left for b in clause.right)
+    left, right = (
+        [event.position for slot in side for event in events_of(members[slot])] for side in (clause.left, clause.right)
+    )
+    return not left or not right or max(left) < min(right)
 
 
 def nothing_between(conjunction: TracedConjunction, clause: NegationBetween, members: Members, between: TraceBetween) -> bool:
@@ -81,11 +87,12 @@ def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Memb
 
 def _negates(conjunction: TracedConjunction, negation: NotingClause, members: Members, event: Event) -> bool:
     """The event is no member, has the members' key, and the clause's WHERE is true of it."""
-    if any(event.position == member.position for member in members):
+    those = [(slot, each) for slot, held in enumerate(members) for each in events_of(held)]
+    if any(event.position == each.position for _, each in those):
         return False
     if conjunction.branch.keys:
         names = dict(conjunction.branch.keys).get(negation.type, ())
-        if tuple(event.raw(name) for name in names) != conjunction.key_of(0, members[0]):
+        if tuple(event.raw(name) for name in names) != conjunction.key_of(*those[0]):
             return False
     binding = dict(enumerate(members)) | {negation.slot: event}
     return all(holds(each.condition, binding) for each in negation.predicates)

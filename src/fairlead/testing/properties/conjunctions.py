@@ -11,9 +11,10 @@ identity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from fairlead.guarantees.shape import links
 from fairlead.model.clauses.clause import Clause, NotingClause
@@ -22,6 +23,9 @@ from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.expression import Predicate, render_condition
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.testing.interpreter import holds
+
+Members = tuple[Any, ...]
+"""What each place of a conjunction holds: an event, or a tuple of events (a run)."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,26 @@ class TracedConjunction:
         predicates = self.branch.predicates
         return tuple(tuple(p for p in predicates if p.slots == (slot,)) for slot in range(len(self.branch.slots)))
 
+    def lengths_fit(self, lengths: Sequence[int]) -> bool:
+        """One event for each place, and for a run as many as it takes."""
+        runs = self.branch.runs
+        return len(lengths) == len(self.branch.slots) and all(
+            length == 1 if at not in runs else length >= runs[at].least and (runs[at].most is None or length <= runs[at].most)
+            for at, length in enumerate(lengths)
+        )
+
+    def members_of(self, places: Sequence[tuple[Event, ...]]) -> Members:
+        """What each place holds: an event, or the tuple of a run."""
+        return tuple(place if at in self.branch.runs else place[0] for at, place in enumerate(places))
+
+    def meets(self, predicate: Predicate, members: Members) -> bool:
+        """A condition of HAVING is about whole runs, one of WHERE about each event of the run that it names."""
+        binding = dict(enumerate(members))
+        run = next((slot for slot in predicate.slots if slot in self.branch.runs), None)
+        if run is None or predicate in self.branch.having:
+            return holds(predicate.condition, binding)
+        return all(holds(predicate.condition, binding | {run: event}) for event in members[run])
+
     def tied(self, slot: int) -> tuple[Predicate, ...]:
         """The predicates over several members of which `slot` is the last: they can be tested once it is filled."""
         return self._tied[slot]
@@ -92,13 +116,15 @@ class TracedConjunction:
     def _text(self, members: int) -> str:
         """The content of the first `members` slots."""
         options, branch = self.subscription, self.branch
-        names = [f"{slot.type}[{slot.instance}]" for slot in branch.slots] + ["!"] * len(branch.noting)
+        names = [f"{slot.type}[{slot.instance}]{slot.run.canonical if slot.run else ''}" for slot in branch.slots]
+        names += ["!"] * len(branch.noting)
         inside = frozenset(range(members))
         lines = [" ".join(names[:members]), f"{options.matching.code}-{options.disposal.code} {options.within_us}"]
         named = options.advance, branch.kept, branch.upto, options.limit_per_event
         lines += [str(named)] if any(named) else []
         lines += [] if options.limit is None else [f"{options.limit} {self._counted_beside()}"]
         lines += sorted(render_condition(p.condition, names) for p in branch.predicates if inside.issuperset(p.slots))
+        lines += sorted(f"having {render_condition(p.condition, names)}" for p in branch.having if inside.issuperset(p.slots))
         placed = [each for each in branch.clauses if inside.issuperset(self._members(each))]
         lines += sorted(each.line for each in placed if not isinstance(each, NotingClause))
         for each in sorted((each for each in placed if isinstance(each, NotingClause)), key=lambda each: each.waits):

@@ -48,7 +48,7 @@ def conjunction_total_order(trace: Trace) -> Violation | None:
             ours, theirs = _by_members(one, length), _by_members(other, length)
             found = _inversion({key: ours[key] for key in ours if key in theirs}, theirs)
             if found is not None:
-                first, second = (f"[{trace.called(*ours[key].events[:length])}]" for key in found)
+                first, second = (trace.set_of(ours[key], length) for key in found)
                 evidence = tuple(side[key] for side in (ours, theirs) for key in found)
                 return Violation(Property.CONJUNCTION_TOTAL_ORDER, _disagree(one, other, first, second), evidence)
     return None
@@ -63,7 +63,7 @@ def disjunction_total_order(trace: Trace) -> Violation | None:
         ours, theirs = _by_conjunction(one), _by_conjunction(other)
         found = _inversion({key: ours[key] for key in ours if key in theirs}, theirs)
         if found is not None:
-            first, second = (f"[{trace.called(*ours[key].events)}]" for key in found)
+            first, second = (trace.set_of(ours[key]) for key in found)
             evidence = tuple(side[key] for side in (ours, theirs) for key in found)
             return Violation(Property.DISJUNCTION_TOTAL_ORDER, _disagree(one[0], other[0], first, second), evidence)
     return None
@@ -178,11 +178,11 @@ def _common_by_type(one: TraceStream, other: TraceStream) -> dict[tuple[str, str
 
 
 def _by_members(stream: TraceStream, length: int) -> dict[Hashable, TraceDelivery]:
-    return {each.members[:length]: each for each in reversed(stream.deliveries)}
+    return {each.part(length): each for each in reversed(stream.deliveries)}
 
 
 def _by_conjunction(streams: Iterable[TraceStream]) -> dict[Hashable, TraceDelivery]:
-    return {(each.conjunction, each.members): each for stream in streams for each in reversed(stream.deliveries)}
+    return {(each.conjunction, each.members, each.runs): each for stream in streams for each in reversed(stream.deliveries)}
 
 
 def _event(stream: TraceStream, position: Position) -> Event:

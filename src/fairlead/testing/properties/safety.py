@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from fairlead.model.events.event import Event
 from fairlead.model.guarantee import Property
-from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.clauses import TraceBetween, unmet
 from fairlead.testing.properties.conjunctions import TracedConjunction
 from fairlead.testing.properties.trace import Trace, TraceDelivery, TraceStream
@@ -36,23 +35,24 @@ def no_duplication(trace: Trace) -> Violation | None:
         places = [(event.position, event, delivery) for delivery in stream.deliveries for event in delivery.events]
         if (again := _repeated(places)) is not None:
             event, one, other = again
-            both = f"[{trace.called(*one.events)}] and in [{trace.called(*other.events)}]"
+            both = f"{trace.set_of(one)} and in {trace.set_of(other)}"
             words = f"{stream.process} delivers {trace.called(event)} twice, in {both}"
             return Violation(Property.NO_DUPLICATION, words, (one, other))
     return None
 
 
 def no_duplication_in_place(trace: Trace) -> Violation | None:
-    """A process never delivers an event twice in the same place of a conjunction."""
+    """A process never delivers an event twice in the same place of a conjunction. A run is one place."""
     for stream in trace.streams:
         places = [
             ((slot, event.position), event, delivery)
             for delivery in stream.deliveries
-            for slot, event in enumerate(delivery.events)
+            for slot, place in enumerate(delivery.places)
+            for event in place
         ]
         if (again := _repeated(places)) is not None:
             event, one, other = again
-            both = f"[{trace.called(*one.events)}] and in [{trace.called(*other.events)}]"
+            both = f"{trace.set_of(one)} and in {trace.set_of(other)}"
             words = f"{stream.process} delivers {trace.called(event)} twice in one place, in {both}"
             return Violation(Property.NO_DUPLICATION_IN_PLACE, words, (one, other))
     return None
@@ -86,38 +86,48 @@ def no_creation(trace: Trace) -> Violation | None:
 
 def admission(trace: Trace) -> Violation | None:
     """A delivered relation belongs to a conjunction of the process's subscription, fits its signature and satisfies it:
-    distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN. Absences depend on
-    when they were decided and are not checked here."""
+    distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN; each run with as many
+    events as it takes, HAVING true. Whether a run has all that were queued is not checked, since a trace does not tell what
+    is. Absences depend on when they were decided and are not checked here."""
     known = {(stream.process, stream.conjunction.identity): stream.conjunction for stream in trace.streams}
     between = TraceBetween(trace)
     for delivery in trace.deliveries:
         conjunction = known.get((delivery.process, delivery.conjunction))
-        problem = "does not subscribe to that" if conjunction is None else _misfit(conjunction, delivery.events, between)
+        problem = "does not subscribe to that" if conjunction is None else _misfit(conjunction, delivery, between)
         if problem:
             return Violation(Property.ADMISSION, f"{trace.told(delivery)} but {problem}", (delivery,))
     return None
 
 
-def _misfit(conjunction: TracedConjunction, events: tuple[Event, ...], between: TraceBetween) -> str | None:
+def _misfit(conjunction: TracedConjunction, delivery: TraceDelivery, between: TraceBetween) -> str | None:
     """Why the events are no relation of the conjunction, or None."""
-    branch, within = conjunction.branch, conjunction.subscription.within_us
-    if len(events) != len(branch.slots):
-        return f"the conjunction has {len(branch.slots)} members"
-    if len({event.position for event in events}) < len(events):
+    branch, within, places = conjunction.branch, conjunction.subscription.within_us, delivery.places
+    if sum(map(len, places)) != len(delivery.events) or not conjunction.lengths_fit(tuple(map(len, places))):
+        return _asked(conjunction)
+    if len(set(delivery.members)) < len(delivery.members):
         return "an event stands in it twice"
-    for slot, event in enumerate(events):
-        if event.type not in conjunction.accepted[slot]:
+    for slot, place in enumerate(places):
+        if any(event.type not in conjunction.accepted[slot] for event in place):
             return f"place {slot + 1} takes {branch.slots[slot].type}"
-    binding = dict(enumerate(events))
-    for predicate in branch.predicates:
-        if not holds(predicate.condition, binding):
+    members = conjunction.members_of(places)
+    for predicate in (*branch.predicates, *branch.having):
+        if not conjunction.meets(predicate, members):
             return f"{predicate.text or 'a predicate'} is not true of it"
-    if branch.keys and len({conjunction.key_of(slot, event) for slot, event in enumerate(events)}) > 1:
+    if branch.keys and len({conjunction.key_of(slot, event) for slot, place in enumerate(places) for event in place}) > 1:
         return "its events have different keys"
-    times = [event.time for event in events if event.time is not None]
+    times = [event.time for event in delivery.events if event.time is not None]
     if within is not None and times and max(times) - min(times) > within:
         return "its events lie further apart than WITHIN allows"
-    return unmet(conjunction, events, between, waiting=False)
+    return unmet(conjunction, members, between, waiting=False)
+
+
+def _asked(conjunction: TracedConjunction) -> str:
+    """How many members a conjunction has."""
+    slots, runs = conjunction.branch.slots, conjunction.branch.runs
+    if not runs:
+        return f"the conjunction has {len(slots)} members"
+    counts = [runs[at].canonical if at in runs else "1" for at in range(len(slots))]
+    return f"the conjunction has {len(slots)} places, of {', '.join(counts)} events"
 
 
 def conjunction_agreement(trace: Trace) -> Violation | None:
@@ -145,13 +155,12 @@ def covering_agreement(trace: Trace) -> Violation | None:
                 continue
             found = _undelivered(extended, plain, length)
             if found is not None:
-                part = trace.called(*found.events[:length])
-                words = f"{trace.told(found)} but {plain.process} never delivers [{part}]"
+                words = f"{trace.told(found)} but {plain.process} never delivers {trace.set_of(found, length)}"
                 return Violation(Property.COVERING_AGREEMENT, words, (found,))
     return None
 
 
 def _undelivered(source: TraceStream, target: TraceStream, length: int) -> TraceDelivery | None:
-    """The first delivery of `source` whose first `length` members `target` never delivers together."""
-    delivered = {delivery.members for delivery in target.deliveries}
-    return next((each for each in source.deliveries if each.members[:length] not in delivered), None)
+    """The first delivery of `source` whose first `length` places `target` never delivers together."""
+    delivered = {delivery.part(length) for delivery in target.deliveries}
+    return next((each for each in source.deliveries if each.part(length) not in delivered), None)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
@@ -49,10 +50,24 @@ class TraceDelivery:
     conjunction: str
     """The identity of the conjunction (see conjunctions.py)."""
     events: tuple[Event, ...]
+    runs: tuple[int, ...] | None = None
+    """How many of the events each place holds, for a conjunction with runs."""
 
     @cached_property
     def members(self) -> Members:
         return tuple(event.position for event in self.events)
+
+    @cached_property
+    def places(self) -> tuple[tuple[Event, ...], ...]:
+        """The events of each place of the conjunction: one, or those of a run."""
+        if self.runs is None:
+            return tuple((event,) for event in self.events)
+        rest = iter(self.events)
+        return tuple(tuple(islice(rest, length)) for length in self.runs)
+
+    def part(self, places: int) -> tuple[Members, ...]:
+        """What is in the first places: two deliveries are equal there if these are."""
+        return tuple(tuple(event.position for event in place) for place in self.places[:places])
 
 
 @dataclass(frozen=True)
@@ -112,10 +127,16 @@ class Trace:
         """The events as people read them."""
         return ", ".join(self._names.get(event.position, shown(event)) for event in events)
 
+    def set_of(self, delivery: TraceDelivery, places: int | None = None) -> str:
+        """The first places of a delivery as people read them; with runs, each place that does not hold one event in
+        parentheses: `[(A(1), A(2)), B(3)]`."""
+        shown = [self.called(*each) if len(each) == 1 else f"({self.called(*each)})" for each in delivery.places[:places]]
+        return f"[{', '.join(shown)}]"
+
     def told(self, step: Multicast | TraceDelivery) -> str:
         if isinstance(step, Multicast):
             return f"{step.process} multicasts {self.called(step.event)}"
-        return f"{step.process} delivers [{self.called(*step.events)}]"
+        return f"{step.process} delivers {self.set_of(step)}"
 
     def lines(self) -> list[str]:
         """The steps in the order of time."""
@@ -148,7 +169,7 @@ def trace_of(plan: Plan, events: Sequence[Event], relations: Iterable[Relation],
         if isinstance(step, Event):
             multicasts.append(Multicast(name, time, step))
         else:
-            deliveries.append(TraceDelivery(name, time, identities[name][step.branch], step.members))
+            deliveries.append(TraceDelivery(name, time, identities[name][step.branch], step.members, step.runs))
     known = {each.name for each in processes}
     processes += [Process(name) for name in dict.fromkeys(names) if name not in known]
     return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
@@ -179,7 +200,7 @@ def trace_of_orders(
     identities = {each.name: [one.identity for one in each.subscription] for each in processes}
     multicasts = [Multicast(name, time, step) for time, (_, name, step) in enumerate(steps) if isinstance(step, Event)]
     deliveries = [
-        TraceDelivery(name, time, identities[name][step.branch], step.members)
+        TraceDelivery(name, time, identities[name][step.branch], step.members, step.runs)
         for time, (_, name, step) in enumerate(steps)
         if isinstance(step, Relation)
     ]

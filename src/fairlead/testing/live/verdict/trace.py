@@ -69,4 +69,5 @@ def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int],
 
 
 def _delivery(process: Process, line: Line, members: Iterable[Event]) -> TraceDelivery:
-    return TraceDelivery(process.name, int(line["at"]), process.subscription[line["branch"]].identity, tuple(members))
+    runs = tuple(line["runs"]) if line.get("runs") is not None else None
+    return TraceDelivery(process.name, int(line["at"]), process.subscription[line["branch"]].identity, tuple(members), runs)
