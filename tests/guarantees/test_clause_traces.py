@@ -41,7 +41,7 @@ EVENT UNION W = A + C
 @pytest.mark.parametrize("clause", AddedClause, ids=lambda each: each.value)
 def test_every_trace_shows_the_loss_with_the_clause_and_not_without_it(clause: AddedClause) -> None:
     entries = [each for each in TRACES.entries if each.clause == clause.value]
-    assert len(entries) >= 16
+    assert len(entries) >= len(clause.cells)
     for entry in entries:
         replays(entry)
 
@@ -113,9 +113,10 @@ def test_whatever_is_lost_in_any_plan_on_any_runtime_has_a_trace_of_that_propert
         assert str(wanted) in str(found)
 
 
-@pytest.mark.parametrize("clause", AddedClause, ids=lambda each: each.value)
+@pytest.mark.parametrize("clause", [each for each in AddedClause if not each.of_runs], ids=lambda each: each.value)
 def test_another_seed_finds_no_claim_of_a_simple_shape_that_has_no_trace(clause: AddedClause) -> None:
-    """A claim without a trace is not made (derive), so a rule that claims too much would go unnoticed."""
+    """A claim without a trace is not made (derive), so a rule that claims too much would go unnoticed. Of runs it is made, or
+    the property is kept in many cases with runs."""
     unbacked = set()
     for shape, number in product((ConjunctionShape.EVENT, ConjunctionShape.ALIKE, ConjunctionShape.SINGLES), range(12)):
         world = clause_world(clause, shape, 77, number)
