@@ -16,7 +16,19 @@ from random import Random
 
 from fairlead.testing.counterexamples.scenarios import BEFORE, Pattern, Scenario
 
-LENGTHS = ((1, None), (2, None), (2, None), (3, None), (0, None), (0, 1), (0, 2), (1, 2), (2, 3), (2, 2), (1, 1))
+LENGTHS: tuple[tuple[int, int | None], ...] = (
+    (1, None),
+    (2, None),
+    (2, None),
+    (3, None),
+    (0, None),
+    (0, 1),
+    (0, 2),
+    (1, 2),
+    (2, 3),
+    (2, 2),
+    (1, 1),
+)
 HAVINGS = (
     "count({}) >= 2",
     "count({}) >= 3",
@@ -85,4 +97,4 @@ def drawn_runs(pattern: Pattern, having: bool, chance: Random) -> tuple[AddedRun
     chosen = chance.sample(names, 2 if len(names) > 1 and chance.random() < 0.25 else 1)
     lengths = [chance.choice(LENGTHS) for _ in chosen]
     asked = [chance.choice(HAVINGS) if having else "" for _ in chosen]
-    return tuple(AddedRun(name, *length, each) for name, length, each in zip(chosen, lengths, asked, strict=True))
+    return tuple(AddedRun(name, least, most, each) for name, (least, most), each in zip(chosen, lengths, asked, strict=True))

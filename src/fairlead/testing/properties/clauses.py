@@ -64,7 +64,7 @@ def nothing_before(conjunction: TracedConjunction, clause: NegationBefore, membe
     anchor = members[clause.anchor]
     return not any(
         event.position < anchor.position
-        and (clause.within_us is None or event.time >= anchor.time - clause.within_us)  # type: ignore[operator]
+        and (clause.within_us is None or event.time >= anchor.time - clause.within_us)
         and _negates(conjunction, clause, members, event)
         for name in conjunction.catalogue.accepts(clause.type)
         for event in between.events.get(name, [])

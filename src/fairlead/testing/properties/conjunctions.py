@@ -70,11 +70,13 @@ class TracedConjunction:
 
     def lengths_fit(self, lengths: Sequence[int]) -> bool:
         """One event for each place, and for a run as many as it takes."""
-        runs = self.branch.runs
-        return len(lengths) == len(self.branch.slots) and all(
-            length == 1 if at not in runs else length >= runs[at].least and (runs[at].most is None or length <= runs[at].most)
-            for at, length in enumerate(lengths)
-        )
+        return len(lengths) == len(self.branch.slots) and all(self._fits(at, length) for at, length in enumerate(lengths))
+
+    def _fits(self, at: int, length: int) -> bool:
+        run = self.branch.runs.get(at)
+        if run is None:
+            return length == 1
+        return length >= run.least and (run.most is None or length <= run.most)
 
     def members_of(self, places: Sequence[tuple[Event, ...]]) -> Members:
         """What each place holds: an event, or the tuple of a run."""

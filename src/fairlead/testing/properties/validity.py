@@ -122,7 +122,7 @@ class RoundCounter:
     def _whole(self, members: Members, bound: dict[int, Event], start: Position | None) -> bool:
         """Φ is satisfied by the members and all that runs hold of the events from `start` on."""
         taken = {each.position for at, each in enumerate(members) if at not in self.runs}
-        places = [() if at in self.runs else (each,) for at, each in enumerate(members)]
+        places: list[tuple[Event, ...]] = [() if at in self.runs else (each,) for at, each in enumerate(members)]
         for slot, run in self.runs.items():
             pool = [each for each in self.pools[slot] if start is None or each.position >= start]
             if slot in self.fixed:
