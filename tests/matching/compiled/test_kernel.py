@@ -78,11 +78,12 @@ def by_incremental(alone: Subscription, plan: Plan, events: list[dict[str, Any]]
 
 
 def lone_branches(plan: Plan) -> Iterator[tuple[Subscription, Branch]]:
-    """Every branch of input types, as a subscription of its own."""
+    """Every branch of input types, as a subscription of its own. Without LIMIT, which is a filter on what the kernels of all
+    branches found (running/delivery_limit.py): it is compared in tests/matching/equality/."""
     for subscription in plan.subscriptions:
         for branch in subscription.branches:
             if not any(plan.catalogue[name].derived for name in branch.types):
-                yield replace(subscription, branches=(branch,)), branch
+                yield replace(subscription, branches=(branch,), limit=None), branch
 
 
 def compared(rules: str, events: list[dict[str, Any]], size: int) -> Counter[str]:

@@ -43,6 +43,7 @@ import pyarrow.compute as pc
 from fairlead.errors import require
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.model.events.verdict import EventVerdict, RevisionVerdict
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.relations.layout import ResultLayout, layout_of
 from fairlead.model.relations.relation import Relation
@@ -127,7 +128,7 @@ class ResultRows:
         new[1:] = (at[1:] != at[:-1]) | (owner[1:] != owner[:-1])
         begins, run = np.flatnonzero(new), np.cumsum(new) - 1
         nth, left = numbers - begins[run], np.append(begins[1:], len(at))[run] - numbers
-        require(bool((nth < self.room[owner]).all()), "one event completes at most one relation for each branch and key")
+        require(bool((nth < self.room[owner]).all()), "one event completes no more relations than it has turns")
         turns: Numbers = np.where(owner == before, -left, self.firsts[owner] + nth)
         return turns
 
@@ -207,8 +208,10 @@ def _same(text: str, rows: int) -> pa.Array:
 
 
 def _at_one_event(subscription: Subscription) -> int:
-    """How many relations one event can complete: one for each branch and key."""
-    return sum(max(1, len({attributes for _, attributes in branch.keys})) for branch in subscription.branches)
+    """How many relations one event can complete: one for each branch and key, with MATCHING ALL up to the limit."""
+    searches = sum(max(1, len({attributes for _, attributes in branch.keys})) for branch in subscription.branches)
+    each = (subscription.limit_per_event or LIMITS.relations_per_event_max) if subscription.matching.all else 1
+    return searches * each
 
 
 def _plain(field: pa.Field, certain: bool) -> pa.Field:
