@@ -24,6 +24,8 @@ ROWS = re.compile(r"(?<=\| setting \| value \| why \|\n\|---\|---\|---\|\n)(?:\|
 FILE = re.compile(r"^`([\w./]+)`:\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n((?:(?!```).)*?)^```\n```\n(.*?)^```$|^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r"in [\d.]+ s(, [\d,]+/s)?")
+SPARK_PATH = re.compile(r'((?:json|parquet)\("|"(?:path|checkpointLocation)", ")')
+"""What stands before a path that Spark reads or writes."""
 SOURCES = [*(ROOT / "src" / "fairlead" / "runtime" / "spark").rglob("*.py")]
 
 
@@ -62,7 +64,8 @@ def test_every_refusal_of_a_state_is_on_the_page() -> None:
 
 @pytest.mark.server
 def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page, started = PAGE.read_text(encoding="utf-8"), Path.cwd()
+    before = set(started.glob("[!.]*"))
     monkeypatch.chdir(tmp_path)
     for name, content in FILE.findall(page):
         Path(name).parent.mkdir(exist_ok=True)
@@ -75,11 +78,12 @@ def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: P
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             # the JVM runs in the folder where it was started
-            exec(compile(block[1].replace('json("', f'json("{tmp_path}/'), "docs/spark.md", "exec"), names)
+            exec(compile(SPARK_PATH.sub(rf"\1{tmp_path}/", block[1]), "docs/spark.md", "exec"), names)
         return f"```python\n{block[1]}```\n```\n{printed.getvalue()}```"
 
     now = EXAMPLE.sub(again, page)
     assert len(EXAMPLE.findall(page)) >= 6
+    assert set(started.glob("[!.]*")) == before, "another run would find what this one wrote"
     if os.environ.get("FAIRLEAD_UPDATE_DOCS"):
         PAGE.write_text(now, encoding="utf-8")
     else:
