@@ -80,6 +80,7 @@ soak: .venv/installed-dev  ## MINUTES=30 of load (RATE=20000 events a second), w
 
 search: .venv/installed-dev  ## search counterexamples for all options, clauses and 14 properties again
 	$(BIN)/python -m fairlead.testing.counterexamples.search --cases 1000 --seed 1 --jobs 2 --write
+	$(BIN)/python -m fairlead.testing.counterexamples.search --more --cases 100 --seed 1 --jobs 2 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.runtime_worlds
 

@@ -10,6 +10,7 @@ What each one uses that follows from its query:
 - Q2: the oldest A is always the right one, and a B that no queued A precedes is dead. Queues of positions, popped in front.
 - Q3: likewise the oldest A; a match uses the newest B and drops all B. The search is over the B of one key and ten seconds.
 - Q5: "the first in queue order below p" from a tree of minima with sixteen children a node.
+- Q11: as Q2, with a loop over the A and the B of a key for each C, which stops at ten.
 - Q6: the band by binary search, then a linked list for each band, of A or of B, never of both.
 
 Takes: a Stream (NumPy columns). Gives: the members' positions, one row for each relation, in signature order.
@@ -346,12 +347,82 @@ def _q6(kind, price, edges):  # type: ignore[no-untyped-def]
     return out[:found]
 
 
+@njit(cache=True, nogil=True)
+def _entered(ref, head, tail, k, i, low):  # type: ignore[no-untyped-def]
+    last = tail[k]
+    if last == ref.shape[1]:
+        first = head[k]
+        while first < last and ref[k, first] < low:
+            first += 1
+        last = _shifted(ref, k, first, last)
+        head[k] = 0
+        if last == ref.shape[1]:
+            ref = _doubled(ref)
+    ref[k, last] = i
+    tail[k] = last + 1
+    return ref
+
+
+@njit(cache=True, nogil=True)
+def _q11(kind, key, at_us, within, keys, limit):  # type: ignore[no-untyped-def]
+    a_ref, b_ref = np.empty((keys, 16), np.int32), np.empty((keys, 16), np.int32)
+    a_head, a_tail = np.zeros(keys, np.int32), np.zeros(keys, np.int32)
+    b_head, b_tail = np.zeros(keys, np.int32), np.zeros(keys, np.int32)
+    out = np.empty((len(kind) + limit, 3), np.int64)
+    found = low = 0
+    for i in range(len(kind)):
+        k = key[i] - 1
+        while at_us[low] < at_us[i] - within:
+            low += 1
+        if kind[i] == 0:
+            a_ref = _entered(a_ref, a_head, a_tail, k, i, low)
+            continue
+        if kind[i] == 1:
+            if a_head[k] != a_tail[k]:
+                b_ref = _entered(b_ref, b_head, b_tail, k, i, low)
+            continue
+        head, tail, first, end = a_head[k], a_tail[k], b_head[k], b_tail[k]
+        while head < tail and a_ref[k, head] < low:
+            head += 1
+        if head == tail:
+            a_head[k] = a_tail[k] = b_head[k] = b_tail[k] = 0
+            continue
+        if found + limit > len(out):
+            wide = np.empty((2 * len(out), 3), np.int64)
+            wide[:found] = out[:found]
+            out = wide
+        while first < end and b_ref[k, first] < a_ref[k, head]:
+            first += 1
+        most, last_a, last_b = found + limit, head - 1, first - 1
+        for a in range(head, tail):
+            if found == most:
+                break
+            for b in range(first, end):
+                if b_ref[k, b] > a_ref[k, a]:
+                    out[found, 0], out[found, 1], out[found, 2] = a_ref[k, a], b_ref[k, b], i
+                    found += 1
+                    last_a, last_b = a, max(last_b, b)
+                    if found == most:
+                        break
+        a_head[k] = last_a + 1
+        b_head[k] = last_b + 1
+        if b_head[k] == b_tail[k]:
+            b_head[k] = b_tail[k] = 0
+        if a_head[k] == a_tail[k]:
+            a_head[k] = a_tail[k] = b_head[k] = b_tail[k] = 0
+    return out[:found]
+
+
 def q1(data: Stream) -> Positions:
     return _q1(data.type, data.key, data.price, KEYS)  # type: ignore[no-any-return]
 
 
 def q2(data: Stream) -> Positions:
     return _q2(data.type, data.key, data.at_us, WINDOW_US, KEYS)  # type: ignore[no-any-return]
+
+
+def q11(data: Stream) -> Positions:
+    return _q11(data.type, data.key, data.at_us, WINDOW_US, KEYS, 10)  # type: ignore[no-any-return]
 
 
 def q3(data: Stream) -> Positions:
@@ -370,6 +441,7 @@ def q6(data: Stream) -> Positions:
 
 
 BY_HAND: dict[str, Callable[[Stream], Positions]] = {"Q1": q1, "Q2": q2, "Q3": q3, "Q4": q1, "Q5": q5, "Q6": q6}
+BY_HAND["Q11"] = q11
 
 
 def columns_of(table: pa.Table) -> Stream:

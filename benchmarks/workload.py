@@ -1,4 +1,4 @@
-"""W1, the one stream that every benchmark reads, and the rule texts Q1 to Q6.
+"""W1, the one stream that every benchmark reads, and the rule texts Q1 to Q6 and Q11.
 
 W1: one event a millisecond, types A, B and C uniform, key uniform in 1..1000, price uniform in 0..100 with four decimals,
 volume uniform in 1..1000. Drawn as whole arrays from NumPy's default_rng(42) in the order type, key, price, volume.
@@ -121,6 +121,12 @@ MATCH A a AND B b
 WHERE a.price < b.price
 MATCHING FIRST DISPOSAL INFIX"""
 
+Q11 = """SUBSCRIPTION Q11
+MATCH A a THEN B b THEN C c
+PER key
+WITHIN 10 SECONDS
+MATCHING ALL LIMIT 10 PER EVENT DISPOSAL PREFIX INFIX"""
+
 
 def bands(subscriptions: int) -> list[float]:
     """The thresholds of Q6: band i is bands[i] <= price < bands[i + 1]."""
@@ -166,5 +172,6 @@ QUERIES = {
         Query("Q4", "Q1 with the key as a predicate instead of PER", _text(Q4)),
         Query("Q5", "A AND B, A.price < B.price, no key, a standing queue of 100,000 A", _text(Q5), BACKLOG),
         Query("Q6", "1,000 subscriptions A AND B on bands of price", lambda: f"{TYPES}\n{q6()}\n"),
+        Query("Q11", "Q2 with every relation of an event, at most 10: MATCHING ALL LIMIT 10 PER EVENT", _text(Q11)),
     )
 }

@@ -60,13 +60,15 @@ def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str 
     require_kind("compile", "dialect", dialect, (str,), "the name of a dialect", "leave it out")
     from fairlead.guarantees import derive
     from fairlead.language import DIALECTS, compile_text
-    from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
+    from fairlead.matching.compiled.planning.eligibility import slow, too_expensive, without_kernels
 
     if dialect not in DIALECTS:
         known = ", ".join(sorted(DIALECTS))
         raise UsageError("A012", f"there is no dialect '{dialect}'", f"use one of: {known}", place="compile(dialect=…)")
     plan = compile_text(text, None if file is None else fspath(file), dialect)
-    return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *too_expensive(plan)))
+    return replace(
+        plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *slow(plan), *too_expensive(plan))
+    )
 
 
 class Engine:

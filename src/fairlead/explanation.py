@@ -17,9 +17,10 @@ from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, deri
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines, cost_rows
-from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
+from fairlead.matching.compiled.planning.eligibility import RUNS, refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
+from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
@@ -49,7 +50,10 @@ class Explanation:
                     "per": list(each.per),
                     "within_us": each.within_us,
                     "matching": each.matching.words,
-                    "disposal": each.disposal.words,
+                    "disposal": each.disposal_words,
+                    "keep": list(each.kept_aliases),
+                    "limit_per_event": each.limit_per_event,
+                    **({} if each.limit is None else {"limit": str(each.limit)}),
                     "emits": each.emits,
                     "no_kernel_because": self.against(each),
                     "costs": self._costs_json(each),
@@ -119,6 +123,8 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
+        if subscription.has_runs:
+            return RUNS
         if self._refused is None:
             return None
         own = refusal_of(self.plan, subscription)
@@ -126,7 +132,7 @@ class Explanation:
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
         """For each branch: costs, how many others share its kernel, and how conditions on single events are evaluated."""
-        if self._refused is not None:
+        if self.against(subscription) is not None:
             return []
         made = []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
@@ -140,7 +146,7 @@ class Explanation:
         from fairlead.matching.compiled.codegen.loop import source_of
         from fairlead.matching.compiled.representation.text import readable_text
 
-        if self._refused is not None:
+        if self.against(subscription) is not None:
             return []
         heard, made = heard_types(self.plan), []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
@@ -205,13 +211,19 @@ class Explanation:
         for number in subscription.in_text_order:
             lines += _branch_lines(number, subscription.branches[number], len(subscription.branches) > 1)
         lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
-        lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
+        lines.append(f"  disposal   {subscription.disposal_words} ({subscription.disposal.code})")
+        if subscription.kept_aliases:
+            lines.append(f"  keep       {', '.join(subscription.kept_aliases)}: matched events stay queued")
+        if subscription.limit_per_event is not None:
+            lines.append(f"  limit      {subscription.limit_per_event} relations per event, in each branch and key")
         against = self.against(subscription)
         lines.append(f"  runs on    {'a compiled kernel' if against is None else f'no kernel: {against}'}")
         if subscription.per:
             lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
         if subscription.within_us is not None:
             lines.append(f"  within     {subscription.within_us / 1_000_000:g} s of the key's own clock")
+        if subscription.limit is not None:
+            lines.append(f"  limit      {_limit_words(subscription.limit)}")
         return [*lines, *_late_lines(subscription), *self._cost_lines(subscription)]
 
     def _one(self, subscription: Subscription) -> str:
@@ -231,6 +243,12 @@ class Explanation:
             for s in self.subscriptions
         ]
         return plan_html(self.plan) + "".join(each)
+
+
+def _limit_words(limit: Limit) -> str:
+    if limit.per_key:
+        return f"at most {limit.count:,} relations of each key; a count is kept for every key that has delivered one"
+    return f"at most {limit.count:,} relations; once they are delivered, nothing is matched or kept any more"
 
 
 def explain(
@@ -304,11 +322,14 @@ def _direction(subscription: Subscription) -> str:
 
 def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     names = branch.alias_names()
-    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}" for at, slot in enumerate(branch.slots))
+    runs = [slot.run.canonical if slot.run else "" for slot in branch.slots]
+    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}{runs[at]}" for at, slot in enumerate(branch.slots))
     lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
+    for predicate in branch.having:
+        lines.append(f"  having            {render_condition(predicate.condition, names)}")
     lines += [f"  {clause.word:<10} {clause.explained(names)}" for clause in branch.clauses]
     if branch.emission:
         fields = ", ".join(f"{name} = {render(value, names)}" for name, value in branch.emission.fields)

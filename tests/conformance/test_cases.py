@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import UsageError
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS
 from fairlead.testing.conformance import (
     Case,
     CaseOutcome,
@@ -28,8 +28,8 @@ def test_there_are_at_least_180_cases_and_their_names_are_unique() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
-def test_every_combination_of_matching_and_disposal_stands_in_at_least_two_cases() -> None:
-    for matching, disposal in product(Matching, Disposal):
+def test_every_combination_of_the_papers_stands_in_at_least_two_cases() -> None:
+    for matching, disposal in product(PAPER_MATCHINGS, PAPER_DISPOSALS):
         clause = f"MATCHING {matching.words} DISPOSAL {disposal.words}\n"
         assert sum(clause in case.rules for case in CASES) >= 2, clause
 

@@ -79,7 +79,7 @@ async def published(rng: random.Random, bodies: Bodies, publishing: Publishing, 
     before = await stored(log)
     try:
         records = bodies.records(headers, raw, rng.choice((None, None, "A", "Z")))
-        counts = await publishing.publish(records)
+        counts = await publishing.publish(records, lambda _: None)
     except (DataError, UsageError) as error:
         refused = error.code
     else:

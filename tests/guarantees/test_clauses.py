@@ -3,6 +3,7 @@ violation of what is said to be kept."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
@@ -11,8 +12,10 @@ import pytest
 
 from fairlead.guarantees import derive
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS, Disposal, Matching
+from fairlead.model.plans.plan import Plan
 from fairlead.testing.counterexamples.clause_worlds import events_of_records
+from fairlead.testing.counterexamples.search import MORE_CELLS
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace, trace_of
 from tests.guarantees.worlds import by_engine, compiled, terse, trace_from
@@ -47,6 +50,21 @@ LOST = {
         Property.CONJUNCTION_VALIDITY,
         subscriptions(f"MATCH A a\n{WINDOW}"),
         "A:0,0,100 A:0,0,1 A:0,0,2 A:0,0,3",
+    ),
+    "nothing comes after the limit": (
+        Property.CONJUNCTION_VALIDITY,
+        subscriptions(f"{PAIR}\nLIMIT 2"),
+        " ".join(f"A:0,0,{at} B:0,0,{at}" for at in range(6)),
+    ),
+    "an event whose relation is beyond the limit": (
+        Property.EVENT_VALIDITY,
+        subscriptions("MATCH A a\nPER k\nLIMIT 1 PER KEY"),
+        " ".join(f"A:0,0,{at}" for at in range(8)),
+    ),
+    "the extension passes over relations, so its first two are others": (
+        Property.COVERING_AGREEMENT,
+        subscriptions(*(f"MATCH {each}\nMATCHING RECENT\nLIMIT 2" for each in ("A a", "A a AND C c"))),
+        "A:0,0,0 A:0,0,1 A:0,0,2 C:0,0,3",
     ),
     "the extension's clock is later": (
         Property.COVERING_AGREEMENT,
@@ -86,7 +104,7 @@ def test_a_clause_that_is_said_to_lose_a_property_does(name: str) -> None:
     wanted, text, story = LOST[name]
     found = verdict(text, wanted)
     assert found.verdict is Verdict.LOST
-    assert found.clause.startswith(("WITHIN 5 SECONDS", "WITHOUT N n WITHIN 3 SECONDS OF a", "MATCHING", "WHERE"))
+    assert found.clause.startswith(("WITHIN 5 SECONDS", "WITHOUT N n WITHIN 3 SECONDS OF a", "MATCHING", "WHERE", "LIMIT"))
     assert CHECKERS[wanted](trace_from(text, terse(story, "k", "x", "at"))) is not None
 
 
@@ -159,9 +177,12 @@ CLAUSES = (
     "WITHOUT N n BEFORE a[1] WHERE n.x = b.x",
     "WITHOUT B n BEFORE a[1] WITHIN 2 SECONDS",
     "WITHOUT A n BEFORE a[1] WITHIN 2 SECONDS WHERE n.x = a[1].x",
+    "LIMIT 2",
+    "PER k\nLIMIT 1 PER KEY",
+    "PER k\nLIMIT 2",
 )
 STREAMS = 4
-"""For each base, clause and cell: 8 × 11 × 16 × 4 streams, less the combinations that do not compile, about 5,000 cases."""
+"""For each base, clause and cell: 8 × 14 × 16 × 4 streams, less the combinations that do not compile, about 6,500 cases."""
 
 
 @lru_cache(maxsize=256)
@@ -195,24 +216,41 @@ FITTING = [
 @pytest.mark.parametrize(("base", "clause"), FITTING, ids=lambda each: each if isinstance(each, str) else " ".join(each))
 def test_what_is_said_to_be_kept_is_never_violated(base: tuple[str, str], clause: str) -> None:
     chance = Random(f"{base} {clause}")
-    for matching in Matching:
-        for disposal in Disposal:
+    for matching in PAPER_MATCHINGS:
+        for disposal in PAPER_DISPOSALS:
             text = rules(*base, clause, matching, disposal)
             plan = compiled(text)
             verdicts = derive(plan)
             for _ in range(STREAMS):
-                records = stream(chance, 16)
-                events = events_of_records(plan, records)
-                publishers = [chance.choice(("p4", "p4", "p5")) for _ in events]
-                trace = trace_of(plan, events, by_engine(plan, events), publishers)
-                for wanted in Property:
-                    found = CHECKERS[wanted](trace)
-                    if found is None:
-                        continue
-                    said = {next(g.verdict for g in verdicts[name] if g.property is wanted) for name in verdicts}
-                    assert said != {Verdict.KEPT}, (text, records, found)
-                    if Verdict.LOST not in said:
-                        assert all(CHECKERS[wanted](part) is None for part in by_key(trace)), (text, records, found)
+                holds_what_is_said(text, plan, verdicts, chance)
+
+
+def holds_what_is_said(text: str, plan: Plan, verdicts: Mapping[str, Sequence[Guarantee]], chance: Random) -> None:
+    records = stream(chance, 16)
+    events = events_of_records(plan, records)
+    publishers = [chance.choice(("p4", "p4", "p5")) for _ in events]
+    trace = trace_of(plan, events, by_engine(plan, events), publishers)
+    for wanted in Property:
+        found = CHECKERS[wanted](trace)
+        if found is None:
+            continue
+        said = {next(g.verdict for g in verdicts[name] if g.property is wanted) for name in verdicts}
+        assert said != {Verdict.KEPT}, (text, records, found)
+        if Verdict.LOST not in said:
+            assert all(CHECKERS[wanted](part) is None for part in by_key(trace)), (text, records, found)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("base", "clause"), FITTING, ids=lambda each: each if isinstance(each, str) else " ".join(each))
+def test_what_is_said_to_be_kept_with_further_options_is_never_violated(base: tuple[str, str], clause: str) -> None:
+    chance = Random(f"further {base} {clause}")
+    for matching, disposal, *keeps in chance.sample(MORE_CELLS, 12):
+        named = " 2" if disposal is Disposal.ADVANCE else " a" if disposal.upto else ""
+        options = f"MATCHING {matching.words}\nDISPOSAL {disposal.words}{named}" + ("\nKEEP a" if keeps else "")
+        text = rules(*base, clause, Matching.FIRST, Disposal.PREFIX_INFIX)
+        text = text.replace("MATCHING FIRST\nDISPOSAL PREFIX INFIX", options)
+        plan = compiled(text)
+        holds_what_is_said(text, plan, derive(plan), chance)
 
 
 @pytest.mark.parametrize("disposal", [Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.FIRST_PREFIX])

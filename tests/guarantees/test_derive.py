@@ -12,7 +12,7 @@ from fairlead.guarantees import ConjunctionShape, Runtime, counterexample, deriv
 from fairlead.guarantees.shape import SIMPLER, free_slots, is_at_most
 from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plans.plan import Matching
+from fairlead.model.plans.options import Matching
 from tests.guarantees.worlds import compiled
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at" for name in "ABCDN") + "\n"

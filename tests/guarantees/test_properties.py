@@ -7,7 +7,7 @@ import pytest
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 from fairlead.testing.counterexamples.runtime_worlds import run_orders
 from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, catalogue_of, event_type, plan_of
 from fairlead.testing.properties.checkers import CHECKERS, violations

@@ -9,13 +9,25 @@ import pytest
 from fairlead.guarantees import load_table
 from fairlead.guarantees.paper import PAPER
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
-from fairlead.guarantees.table import LostProperty
+from fairlead.guarantees.table import LostProperty, load_more, table_of
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.random_scenarios import scenario
 from fairlead.testing.counterexamples.scenario_matcher import run
 from fairlead.testing.counterexamples.scenarios import events_of
-from fairlead.testing.counterexamples.search import CELLS, cell_code, judged, search, violation_in
-from fairlead.testing.counterexamples.table_writer import BEGIN, END, PAGE, TABLE, document_section, dumped, table_json
+from fairlead.testing.counterexamples.search import CELLS, MORE_CELLS, cell_code, judged, search, violation_in
+from fairlead.testing.counterexamples.table_writer import (
+    BEGIN,
+    END,
+    MORE_BEGIN,
+    MORE_END,
+    MORE_TABLE,
+    PAGE,
+    TABLE,
+    document_section,
+    dumped,
+    more_section,
+    table_json,
+)
 from fairlead.testing.properties.checkers import CHECKERS
 from tests.guarantees.worlds import Runner, by_engine, by_reference, compiled, trace_from
 
@@ -29,7 +41,7 @@ def named(entry: LostProperty) -> str:
 
 
 def replays(entry: LostProperty, runner: Runner) -> None:
-    found = load_table().counterexample(entry)
+    found = table_of(entry.cell).counterexample(entry)
     trace = trace_from(found.rules, [dict(each) for each in found.events], found.publishers, runner)
     assert tuple(trace.lines()) == found.steps
     violation = CHECKERS[entry.loses](trace)
@@ -50,6 +62,34 @@ def test_every_short_counterexample_replays_through_language_and_reference(cell:
         short = len(load_table().counterexample(entry).events) <= REFERENCE_EVENTS_MAX
         if entry.cell == cell and short:
             replays(entry, by_reference)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("cell", [cell_code(each) for each in MORE_CELLS])
+def test_every_counterexample_of_further_options_replays(cell: str) -> None:
+    entries = [entry for entry in load_more().entries if entry.cell == cell]
+    assert entries
+    for number, entry in enumerate(entries):
+        found = load_more().counterexample(entry)
+        short = len(found.events) <= REFERENCE_EVENTS_MAX
+        replays(entry, by_reference if short and number % 2 else by_engine)
+        assert shape_of(compiled(found.rules)["p1"].branches[0]) is entry.shape, named(entry)
+
+
+def test_what_further_options_lose_and_keep() -> None:
+    """As docs/guarantees.md says: agreement is always kept, no duplication never; ALL keeps more if nothing leaves."""
+    table = load_more()
+    always = (Property.NO_CREATION, Property.ADMISSION, Property.CONJUNCTION_AGREEMENT, Property.DISJUNCTION_TOTAL_ORDER)
+    for cell in (cell_code(each) for each in MORE_CELLS):
+        matching, disposal = cell.split("-")
+        assert not any(table.losses(cell, each) for each in always), cell
+        assert table.losses(cell, Property.NO_DUPLICATION), cell
+        assert bool(table.losses(cell, Property.CONJUNCTION_VALIDITY)) is matching.endswith("C"), cell
+        if matching in ("AL", "AR"):
+            assert bool(table.losses(cell, Property.COVERING_AGREEMENT)) is (disposal != "NO"), cell
+        if matching in ("AL", "AR") and disposal == "NO":
+            assert not table.losses(cell, Property.EVENT_VALIDITY)
+            assert table.losses(cell, Property.CONJUNCTION_TOTAL_ORDER)
 
 
 def test_every_counterexample_is_of_the_shape_that_it_stands_for() -> None:
@@ -95,6 +135,13 @@ def test_the_page_is_in_step_with_the_table() -> None:
     assert section == document_section(load_table().raw).strip(), "run python -m fairlead.testing.counterexamples.search --page"
 
 
+def test_the_section_on_further_options_is_in_step_with_its_table() -> None:
+    section = PAGE.read_text(encoding="utf-8").split(MORE_BEGIN)[1].split(MORE_END)[0].strip()
+    assert section == more_section(load_more().raw).strip(), "run python -m fairlead.testing.counterexamples.search --page"
+    stored = MORE_TABLE.read_text(encoding="utf-8")
+    assert dumped(json.loads(stored)) == stored
+
+
 def test_the_stored_table_is_written_the_one_way_and_small() -> None:
     stored = TABLE.read_text(encoding="utf-8")
     assert dumped(json.loads(stored)) == stored
@@ -116,7 +163,7 @@ def test_another_seed_finds_no_loss_that_the_table_does_not_have(shape: Conjunct
         events = events_of(world)
         for cell in CELLS:
             wanted = [each for each in judged(world) if not load_table().loss(cell_code(cell), each, shape)]
-            trace = run(world, *cell, events)
+            trace = run(world, *cell, events=events)
             for each in wanted:
                 if CHECKERS[each](trace) is not None:
                     assert violation_in(world, cell, each) is None, (shape, number, cell_code(cell), str(each))

@@ -4,16 +4,57 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.model.clauses.without import Absence, NegationBetween
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import Disposal, Matching
 
 from .sentences import branch, refused_in, subscription
 
 
 @pytest.mark.parametrize("matching", Matching)
 @pytest.mark.parametrize("disposal", Disposal)
-def test_all_sixteen_combinations(matching, disposal):
-    found = subscription(f"Order o MATCHING {matching.words} DISPOSAL {disposal.words.lower()}")
+def test_all_combinations(matching, disposal):
+    named = " 2" if disposal is Disposal.ADVANCE else " o" if disposal.upto else ""
+    found = subscription(f"Order o[3] MATCHING {matching.words} DISPOSAL {disposal.words.lower()}{named}")
     assert (found.matching, found.disposal) == (matching, disposal)
+    assert found.disposal_words == f"{disposal.words}{named}"
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Order o[3] DISPOSAL ADVANCE 1", "Order o[3] DISPOSAL FIRST PREFIX"),
+        ("Order o[3] DISPOSAL ADVANCE 3", "Order o[3] DISPOSAL PREFIX INFIX"),
+        ("Order o[3] DISPOSAL ADVANCE 7", "Order o[3]"),
+        ("Order o[3] DISPOSAL UPTO o", "Order o[3] DISPOSAL UPTO LAST o"),
+        ("Order o DISPOSAL UPTO FIRST o", "Order o DISPOSAL UPTO LAST o"),
+        ("Order o[2] KEEP o", "Order p[2] KEEP p"),
+        ("Order o AND Order p KEEP p, o", "Order o AND Order p KEEP o, p"),
+    ],
+)
+def test_options_that_mean_the_same_have_one_digest(text, other):
+    assert subscription(text).digest == subscription(other).digest
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Order o[3] DISPOSAL ADVANCE 2", "Order o[3] DISPOSAL FIRST PREFIX"),
+        ("Order o[4] DISPOSAL ADVANCE 2", "Order o[4] DISPOSAL ADVANCE 3"),
+        ("Order o[2] MATCHING ALL DISPOSAL ADVANCE 2", "Order o[2] MATCHING ALL DISPOSAL PREFIX INFIX"),
+        ("Order o[2] DISPOSAL UPTO FIRST o", "Order o[2] DISPOSAL UPTO LAST o"),
+        ("Order o AND Order p DISPOSAL UPTO o", "Order o AND Order p DISPOSAL UPTO p"),
+        ("Order o AND Order p KEEP o", "Order o AND Order p KEEP p"),
+        ("Order o[2] KEEP o", "Order o[2]"),
+        ("Order o[2] MATCHING ALL", "Order o[2] MATCHING ALL LIMIT 3 PER EVENT"),
+        ("Order o[2] MATCHING ALL LIMIT 2 PER EVENT", "Order o[2] MATCHING ALL LIMIT 3 PER EVENT"),
+    ],
+)
+def test_options_that_mean_something_else_have_another_digest(text, other):
+    assert subscription(text).digest != subscription(other).digest
+
+
+def test_keep_and_limit_remain_names():
+    found = subscription("Order keep THEN Order limit WHERE keep.id = limit.id KEEP limit")
+    assert found.kept_aliases == ("limit",)
 
 
 def test_without_options_the_oldest_matches_and_everything_up_to_it_goes():

@@ -24,7 +24,7 @@ def arrows(text: str) -> syntax.Rules:
         if found is None:
             raise Fault("L001", Span(*line.span()), "this is no arrow", "write Name: A -> B")
         types = [syntax.Word(each[0], Span(*each.span())) for each in re.compile(r"\w+").finditer(text, *_moved(found, line))]
-        elements = tuple(syntax.Element(each, each, None, each.span) for each in types)
+        elements = tuple(syntax.Element(each, each, None, None, each.span) for each in types)
         name = syntax.Word(found[1], Span(line.start(), line.start() + len(found[1])))
         statements.append(syntax.Subscription(name, syntax.InOrder(elements, Span(*line.span())), (), Span(*line.span())))
     return syntax.Rules(tuple(statements))

@@ -68,6 +68,11 @@ class ClauseTraces:
         """The entry that shows that the clause takes the property from a conjunction of this shape, or None."""
         return next((each for each in self._by_claim.get((clause, cell, wanted), ()) if is_at_most(each.shape, shape)), None)
 
+    def loss_anywhere(self, clause: str, wanted: Property, shape: ConjunctionShape) -> ClauseEntry | None:
+        """The same in any cell, for options that are not searched with clauses."""
+        mine = (each for each in self.entries if each.clause == clause and each.loses is wanted)
+        return next((each for each in mine if is_at_most(each.shape, shape)), None)
+
     def counterexample(self, entry: ClauseEntry) -> Counterexample:
         trace, options = self.raw["traces"][entry.trace], cell_options(entry.cell)
         plain = trace["plain"]

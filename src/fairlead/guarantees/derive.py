@@ -1,7 +1,7 @@
 """The fourteen verdicts of every subscription of a plan.
 
-    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, PER, runtime.
-       A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
+    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, LIMIT, PER,
+       runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
@@ -21,11 +21,11 @@ from functools import reduce
 
 from fairlead.guarantees.clause_traces import load_clause_traces
 from fairlead.guarantees.clauses import CLAIMS
-from fairlead.guarantees.options import cell_of, entry_for, lost_by_options
+from fairlead.guarantees.options import cell_of, clause_cell, entry_for, lost_by_options
 from fairlead.guarantees.runtime_traces import runtime_counterexample
 from fairlead.guarantees.runtimes import Runtime, kept_if, lost_by_runtime
 from fairlead.guarantees.shape import free_slots, shape_of
-from fairlead.guarantees.table import Counterexample, load_table
+from fairlead.guarantees.table import Counterexample, load_more, load_table, table_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 
@@ -72,14 +72,15 @@ def _derived(plan: Plan, runtime: Runtime, rules: Rules) -> dict[str, Verdicts]:
 def _asked(subscription: Subscription) -> Hashable:
     """Everything that the rules read of a subscription: a thousand that differ in their constants are decided once."""
     branches = tuple(map(_asked_of_branch, subscription.branches))
-    return subscription.matching, subscription.disposal, subscription.per, subscription.within_us, branches
+    options = subscription.matching, subscription.disposal_words, subscription.limit_per_event, subscription.limit
+    return *options, subscription.per, subscription.within_us, branches
 
 
 def _asked_of_branch(branch: Branch) -> Hashable:
     """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
-    return branch.elements, branch.slots, conditions, branch.clauses
+    return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto
 
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
@@ -103,7 +104,10 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:
             shape = shape_of(branch, plan.catalogue)
-            shown = load_clause_traces().loss(clause, cell_of(subscription), wanted, shape)
+            cell = clause_cell(subscription, branch)
+            shown = load_clause_traces().loss(clause, cell, wanted, shape)
+            if shown is None and table_of(cell_of(subscription, branch)) is not load_table():
+                shown = load_clause_traces().loss_anywhere(clause, wanted, shape)
             if shown is not None:
                 yield replace(claimed, trace=shown.name)
 
@@ -129,7 +133,10 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         why = "every member depends on others, so no single event is promised a delivery"
     if wanted is Property.CONJUNCTION_AGREEMENT and subscription.waits:
         why = "among subscribers that read the same types, since each of their events can decide an absence"
-    return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {load_table().judged(wanted):,} cases")
+    elif wanted is Property.CONJUNCTION_AGREEMENT and subscription.limit is not None and len(subscription.branches) > 1:
+        why = "among subscribers with the same branches, since LIMIT counts the relations of all of them"
+    judged = min(table_of(cell_of(subscription, branch)).judged(wanted) for branch in subscription.branches)
+    return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {judged:,} cases")
 
 
 def counterexample_named(trace: str) -> Counterexample | None:
@@ -137,8 +144,11 @@ def counterexample_named(trace: str) -> Counterexample | None:
     clause = load_clause_traces().by_name.get(trace)
     if clause is not None:
         return load_clause_traces().counterexample(clause)
-    entry = load_table().by_name.get(trace)
-    return runtime_counterexample(trace) if entry is None else load_table().counterexample(entry)
+    for table in (load_table, load_more):
+        entry = table().by_name.get(trace)
+        if entry is not None:
+            return table().counterexample(entry)
+    return runtime_counterexample(trace)
 
 
 def counterexample(source: Plan | Subscription, wanted: Property, subscription: str | None = None) -> Counterexample | None:
@@ -152,5 +162,5 @@ def counterexample(source: Plan | Subscription, wanted: Property, subscription: 
     for branch in source.branches:
         entry = entry_for(source, branch, wanted)
         if entry is not None:
-            return load_table().counterexample(entry)
+            return table_of(entry.cell).counterexample(entry)
     return None

@@ -25,7 +25,8 @@ from typing import Protocol, TypeVar
 
 from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.expression import render_condition
-from fairlead.model.plans.plan import Branch, Matching
+from fairlead.model.plans.options import Matching
+from fairlead.model.plans.plan import Branch
 
 
 class ConjunctionShape(Enum):

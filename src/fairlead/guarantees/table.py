@@ -15,7 +15,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS, Disposal, Matching
 
 
 @dataclass(frozen=True)
@@ -125,19 +125,38 @@ class Table:
         )
 
 
-def cell_options(cell: str) -> tuple[Matching, Disposal]:
-    """The options of a cell such as `FR-PI`."""
+def cell_options(cell: str) -> tuple[Matching, Disposal, bool]:
+    """The options of a cell such as `FR-PI`, and whether it has KEEP (`FR-PIK`)."""
     matching, disposal = cell.split("-")
-    return next(each for each in Matching if each.code == matching), next(each for each in Disposal if each.code == disposal)
+    chosen = next(each for each in Disposal if each.code == disposal.removesuffix("K"))
+    return next(each for each in Matching if each.code == matching), chosen, disposal.endswith("K")
 
 
-def rules_text(types: Sequence[str], subscriptions: Sequence[str], matching: Matching, disposal: Disposal) -> str:
-    """The rules of subscribers p1, p2, …"""
-    options = f"MATCHING {matching.words}\nDISPOSAL {disposal.words}"
-    texts = [f"SUBSCRIPTION p{at}\n{text}\n{options}" for at, text in enumerate(subscriptions, 1)]
+def rules_text(
+    types: Sequence[str], subscriptions: Sequence[str], matching: Matching, disposal: Disposal, keeps: bool = False
+) -> str:
+    """The rules of subscribers p1, p2, … ADVANCE goes by two; UPTO and KEEP name the first element of each branch."""
+    texts = []
+    for at, text in enumerate(subscriptions, 1):
+        first = [branch.split()[1].split("[")[0] for branch in text.split("\n")[0].removeprefix("MATCH ").split(" OR ")]
+        named = " 2" if disposal is Disposal.ADVANCE else f" {first[0]}" if disposal.upto else ""
+        keep = f"\nKEEP {', '.join(first)}" if keeps else ""
+        texts.append(f"SUBSCRIPTION p{at}\n{text}\nMATCHING {matching.words}\nDISPOSAL {disposal.words}{named}{keep}")
     return "\n\n".join(["\n".join(types), *texts]) + "\n"
 
 
 @lru_cache(maxsize=1)
 def load_table() -> Table:
+    """For the options of the papers."""
     return Table(json.loads(get_data("fairlead.guarantees", "table.json") or b""))
+
+
+@lru_cache(maxsize=1)
+def load_more() -> Table:
+    """For all others."""
+    return Table(json.loads(get_data("fairlead.guarantees", "more_options.json") or b""))
+
+
+def table_of(cell: str) -> Table:
+    matching, disposal, keeps = cell_options(cell)
+    return load_table() if matching in PAPER_MATCHINGS and disposal in PAPER_DISPOSALS and not keeps else load_more()

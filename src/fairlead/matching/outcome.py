@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from fairlead.errors import UnsupportedError
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
+from fairlead.model.limits import LIMITS
 
 
 class Match(NamedTuple):
@@ -20,6 +22,12 @@ class Match(NamedTuple):
 
 Due = tuple[int, tuple[Position, ...], int]
 """When a pending relation is decided: deadline, then the members' positions, then the branch."""
+
+
+def too_many_relations(subscription: str) -> UnsupportedError:
+    """MATCHING ALL, without a limit that fits."""
+    problem = f"one event completes more than {LIMITS.relations_per_event_max:,} relations of '{subscription}'"
+    return UnsupportedError("U005", problem, "write LIMIT n PER EVENT, or a condition, PER or WITHIN that leaves fewer")
 
 
 class SubscriptionMatcher(Protocol):

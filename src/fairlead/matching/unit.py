@@ -59,7 +59,8 @@ class UnitEngine:
         self.event_lane = EventLane(plan, matcher)
         self.lane: KernelLane | None = None
         """Kernels, once the unit has moved to them."""
-        self.kernels_from = kernels_from if matcher is IncrementalSubscription else None
+        movable = matcher is IncrementalSubscription and not any(each.has_runs for each in plan.subscriptions)
+        self.kernels_from = kernels_from if movable else None
         """The amount of work after which it moves; None: never, or it has moved."""
         self.owed = 0
         """Steps that kernels would have saved so far."""

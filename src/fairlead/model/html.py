@@ -30,8 +30,10 @@ def plan_html(plan: Plan) -> str:
             " OR ".join("[" + ", ".join(signature) + "]" for signature in each.signatures()),
             ", ".join(each.per) or "–",
             "–" if each.within_us is None else f"{each.within_us / 1_000_000:g} s",
-            each.matching.words,
-            each.disposal.words,
+            each.matching.words + ("" if each.limit_per_event is None else f", LIMIT {each.limit_per_event} PER EVENT"),
+            each.disposal_words
+            + (f", KEEP {', '.join(each.kept_aliases)}" if each.kept_aliases else "")
+            + ("" if each.limit is None else f", {each.limit}"),
             each.emits or "–",
             f"{sum(g.kept for g in plan.guarantees.get(each.name, ()))} of {len(plan.guarantees.get(each.name, ()))}",
         )

@@ -30,6 +30,10 @@ class Limits:
     """Derived events beside one event in the order; also the offset of the numbers of those that an absence fires *before* an
     event (see Position)."""
 
+    relations_per_event_max: int = 100_000
+    """Relations of MATCHING ALL that one event completes in one branch and key: as many as a join of two queues of 100,000 has
+    for an event, and what a kernel has room for without growing while it runs."""
+
     copies_max: int = 100_000
     """Copies of upstream subscriptions, over all of a plan (model/plans/partition.py): a chain of 400 in which events derive
     several others has 80,000, and each costs about what a subscription costs."""

@@ -22,6 +22,8 @@ ASSIGNMENTS_MAX = 20_000
 """Assignments tried: 27 candidates for each of three partners."""
 
 Binding = list[Event | None]
+Compiled = tuple[Predicate, Check, list[tuple[str, Kind, Evaluator]]]
+"""A condition, its test, and the values that it reads."""
 
 
 class ClosestMiss:
@@ -30,14 +32,14 @@ class ClosestMiss:
     def __init__(self, branch: Branch, conjunction: Conjunction, catalogue: Catalogue) -> None:
         self.branch, self.conjunction, self.catalogue = branch, conjunction, catalogue
         self.names = branch.alias_names()
-        types = slot_types(branch, catalogue)
-        self.compiled: list[tuple[Predicate, Check, list[tuple[str, Kind, Evaluator]]]] = []
-        for predicate in branch.predicates:
-            read = {
-                render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in leaves(atom)
-            }
-            values = [(name, leaf.kind, compile_value(leaf, types)) for name, leaf in read.items()]
-            self.compiled.append((predicate, compile_condition(predicate.condition, types), values))
+        self.types = slot_types(branch, catalogue)
+        self.compiled = [self._compiled(each) for each in branch.predicates]
+        self.having = [self._compiled(each) for each in branch.having]
+
+    def _compiled(self, predicate: Predicate) -> Compiled:
+        read = {render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in leaves(atom)}
+        values = [(name, leaf.kind, compile_value(leaf, self.types)) for name, leaf in read.items()]
+        return predicate, compile_condition(predicate.condition, self.types), values
 
     def refusals(self, event: Event) -> Iterator[str]:
         """The conditions on one member that the event does not satisfy, for every slot it could take."""
@@ -49,12 +51,17 @@ class ClosestMiss:
 
     def miss(self, queues: Sequence[Sequence[Event]], noted: Sequence[Sequence[Event]], target: Event) -> tuple[str, ...]:
         """What is missing for a relation with the target: partners, or the conditions of the closest assignment."""
-        needed = self.branch.slots_of_type
+        least = {
+            name: sum(self.branch.runs[at].least if at in self.branch.runs else 1 for at in slots)
+            for name, slots in self.branch.slots_of_type.items()
+        }
         short = [
-            f"missing partner: {name} has {len(queue)} of {len(needed[name])} queued"
+            f"missing partner: {name} has {len(queue)} of {least[name]} queued"
             for name, queue in zip(self.branch.queue_types, queues, strict=True)
-            if len(queue) < len(needed[name])
+            if len(queue) < least[name]
         ]
+        if self.branch.runs and not short:
+            return tuple(self._closest_with_runs(queues, target))
         return tuple(short or self._closest(queues, noted, target))
 
     def _closest(self, queues: Sequence[Sequence[Event]], noted: Sequence[Sequence[Event]], target: Event) -> list[str]:
@@ -74,6 +81,46 @@ class ClosestMiss:
             f"[{shown}] meets every condition; the matching option takes another relation"
         ]
 
+    def _closest_with_runs(self, queues: Sequence[Sequence[Event]], target: Event) -> list[str]:
+        """Of the members that are no runs, with the runs that follow from them, those with the fewest conditions that fail."""
+        runs, singles = self.conjunction.search.runs, [at for at in range(len(self.branch.slots)) if at not in self.branch.runs]
+        assert runs is not None
+        by_type = dict(zip(self.branch.queue_types, queues, strict=True))
+        choices = [by_type[self.branch.slots[at].type][::-1] for at in singles]
+        fewest: list[str] | None = None
+        for chosen in islice(product(*choices), ASSIGNMENTS_MAX):
+            if len({member.position for member in chosen}) < len(chosen):
+                continue
+            binding: list[Any] = self._binding([None] * len(self.branch.slots))
+            for at, member in zip(singles, chosen, strict=True):
+                binding[at] = member
+            reasons = self._failing_with_runs(binding, queues, target)
+            if fewest is None or len(reasons) < len(fewest):
+                fewest = reasons
+        return fewest or ["it meets every condition; the matching option takes another relation"]
+
+    def _failing_with_runs(self, binding: list[Any], queues: Sequence[Sequence[Event]], target: Event) -> list[str]:
+        runs = self.conjunction.search.runs
+        assert runs is not None
+        single = [each for each in self.compiled if self.branch.runs.keys().isdisjoint(each[0].slots)]
+        pairs = [(each.keyword, *pair) for each in self.branch.clauses for pair in each.orders]
+        reasons = [*self._failing(binding, among=single)]
+        for keyword, a, b in pairs:
+            if {a, b}.isdisjoint(self.branch.runs) and binding[a].position >= binding[b].position:
+                places = f"{self.names[a]} at {binding[a].position}", f"{self.names[b]} at {binding[b].position}"
+                reasons.append(f"{keyword}: {places[0]} is not before {places[1]}")
+        held = runs.held(binding[: len(self.branch.slots)], queues)
+        for slot, quantifier in self.branch.runs.items():
+            binding[slot] = held[slot]
+            if len(held[slot]) < quantifier.least:
+                reasons.append(f"run {self.names[slot]} has {len(held[slot])} of {quantifier.least} events")
+        reasons += self._failing(binding, among=self.having)
+        if not any(target in each if isinstance(each, tuple) else target is each for each in binding):
+            reasons.append("the event does not meet the conditions of a run beside these members")
+        chosen = [str(each.position) for each in binding if each is not None and not isinstance(each, tuple)]
+        beside = f"closest miss [{', '.join(chosen)}]" if chosen else "closest miss"
+        return [f"{beside}: {each}" for each in reasons]
+
     def _assignments(self, queues: Sequence[Sequence[Event]], target: Event) -> Iterator[tuple[Event, ...]]:
         """Members with the target among them, the newest partners first."""
         by_type = dict(zip(self.branch.queue_types, queues, strict=True))
@@ -87,8 +134,10 @@ class ClosestMiss:
     def _binding(self, members: Iterable[Event | None]) -> Binding:
         return [*members, *[None] * len(self.branch.noting)]
 
-    def _failing(self, binding: Binding, only: tuple[int, ...] | None = None) -> Iterator[str]:
-        for predicate, check, values in self.compiled:
+    def _failing(
+        self, binding: Binding, only: tuple[int, ...] | None = None, among: Sequence[Compiled] | None = None
+    ) -> Iterator[str]:
+        for predicate, check, values in self.compiled if among is None else among:
             if (only is None or predicate.slots == only) and not check(binding):
                 text = predicate.text or render_condition(predicate.condition, self.names)
                 read = ", ".join(f"{name} = {_shown(evaluate(binding), kind)}" for name, kind, evaluate in values)

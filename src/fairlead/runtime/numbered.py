@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,9 +40,14 @@ TOGETHER_MAX = 500
 """Events of a request in many blocks, whose numbers are looked at again for every block."""
 
 
+HASHED = re.compile(r"x-[0-9a-f]{40}")
+"""A text of this form is hashed, too: as a name it is that of another source, which somebody else may own."""
+
+
 def source_name(text: str) -> str:
     """A name that the log accepts, for a source with any name: a URI, a topic and its partition."""
-    return text if NAME.fullmatch(text) and not is_derived(text) else f"x-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+    plain = NAME.fullmatch(text) and not is_derived(text) and not HASHED.fullmatch(text)
+    return text if plain else f"x-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 
 class Numbered:

@@ -73,9 +73,11 @@ def value(node: Expression, binding: Binding) -> Any:
             operand = value(node.operand, binding)
             return None if operand is None else cast(node.operand.kind, node.type)(operand)
         case Aggregate():
+            held = [binding[slot] for slot in node.slots]
+            events = held if len(held) != 1 or not isinstance(held[0], tuple) else held[0]  # a run is one slot
             if node.attribute is None:
-                return len(node.slots)
-            values = [binding[slot].raw(node.attribute) for slot in node.slots]
+                return len(events)
+            values = [event.raw(node.attribute) for event in events]
             return aggregate(node.function, values, node.kind)
         case Compare():
             return _compare(node.operator, node.left, node.right, binding)

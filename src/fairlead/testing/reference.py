@@ -2,28 +2,33 @@
 production.
 
 One queue per type and branch; an accepted event is appended and MATCH runs once, by depth-first search over the signature,
-testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows and WITHOUT. It keeps
-every negated event for ever and decides an absence by searching all of them.
+testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows, WITHOUT and
+LIMIT. It keeps every negated event for ever and decides an absence by searching all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from fairlead.matching.expressions.functions import unknown
-from fairlead.matching.outcome import Due, Match
+from fairlead.matching.outcome import Due, Match, too_many_relations
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.clauses.then import Precedence
 from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import Branch, Disposal, Plan, Subscription
+from fairlead.model.limits import LIMITS
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
-Members = tuple[Event, ...]
+Run = tuple[Event, ...]
+Members = tuple[Any, ...]
+"""What each slot holds: an event, or a run (`q+`)."""
 Negated = NegationBetween | NegationBefore | Absence
 
 
@@ -33,6 +38,7 @@ class ReferenceConjunction:
     def __init__(self, subscription: Subscription, branch: Branch) -> None:
         self.subscription, self.branch = subscription, branch
         self.queues: dict[str, list[Event]] = {name: [] for name in branch.queue_types}
+        self.runs = {*branch.runs}
         self.precedences = [each for each in branch.clauses if isinstance(each, Precedence)]
         self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween | NegationBefore)]
         self.absences = [each for each in branch.clauses if isinstance(each, Absence)]
@@ -40,12 +46,12 @@ class ReferenceConjunction:
         self.negated: dict[int, list[Event]] = {each.slot: [] for each in self.withouts}
         self.clock: int | None = None
 
-    def arrive(self, event: Event, names: list[str]) -> Members | None:
+    def arrive(self, event: Event, names: list[str]) -> list[Members]:
         """ENQUEUE, then MATCH, then DEQUEUE, for an event that the types `names` of the branch accept."""
         entered = [name for name in self.queues if name in names and self.accepts(name, event)]
         noted = [n for n in self.withouts if n.type in names and self.notes(n, event)]
         if not entered and not noted:
-            return None
+            return []
         for name in entered:
             self.queues[name].append(event)
         for each in noted:
@@ -57,11 +63,11 @@ class ReferenceConjunction:
                     each for each in queue if each.time is None or each.time >= self.clock - self.subscription.within_us
                 ]
         if not any(event in self.queues[name] for name in entered):
-            return None
-        members = self.match(())
-        if members is not None:
-            self.dequeue(members)
-        return members
+            return []
+        found = self.match(event)
+        if found:
+            self.dequeue(found)
+        return found
 
     def accepts(self, name: str, event: Event) -> bool:
         """At least one instance of the type has all its unary predicates true."""
@@ -73,14 +79,52 @@ class ReferenceConjunction:
     def notes(self, negation: Negated, event: Event) -> bool:
         return all(holds(p.condition, {negation.slot: event}) for p in negation.predicates if p.slots == (negation.slot,))
 
-    def match(self, members: Members) -> Members | None:
-        if len(members) == len(self.branch.slots):
-            return members if self.fits(members) else None
-        for candidate in self.candidates(members):
-            found = self.match((*members, candidate))
-            if found is not None:
-                return found
-        return None
+    def match(self, event: Event) -> list[Members]:
+        """The first relation, or with ALL each, up to a limit; only those with the event, if members can stay queued."""
+        anchored, limit = self.subscription.is_anchored(self.branch), self.subscription.limit_per_event
+        found = (members for members in self.assignments((), event) if not anchored or event in flat(members))
+        if not self.subscription.matching.all:
+            return list(islice(found, 1))
+        made = list(islice(found, limit or LIMITS.relations_per_event_max + 1))
+        if len(made) > LIMITS.relations_per_event_max:
+            raise too_many_relations(self.subscription.name)
+        return made
+
+    def assignments(self, members: Members, event: Event) -> Iterator[Members]:
+        """Those that fit, in the order of the search. Runs follow from the other members, and a relation with runs contains the
+        arriving event."""
+        if len(members) < len(self.branch.slots):
+            for candidate in [()] if len(members) in self.branch.runs else self.candidates(members):
+                yield from self.assignments((*members, candidate), event)
+        elif self.fits(members):
+            members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
+            forbidden = any(self.forbidden(each, members) for each in self.negations)
+            if not forbidden and (not self.branch.runs or self.is_whole(members, event)):
+                yield members
+
+    def run(self, slot: int, members: Members) -> Run:
+        """The events that a run has beside these members."""
+        orders = [(a, b) for p in self.precedences for a in p.left for b in p.right if a not in self.runs or b not in self.runs]
+        found = [
+            event
+            for event in self.queues[self.branch.slots[slot].type]
+            if event not in members
+            and all(members[a].position < event.position for a, b in orders if b == slot)
+            and all(event.position < members[b].position for a, b in orders if a == slot)
+            and all(
+                holds(p.condition, dict(enumerate(members)) | {slot: event}) for p in self.branch.predicates if slot in p.slots
+            )
+        ]
+        most = self.branch.runs[slot].most
+        if most is None or len(found) <= most:
+            return tuple(found)
+        return tuple(found[-most:] if self.subscription.matching.recent else found[:most])
+
+    def is_whole(self, members: Members, event: Event) -> bool:
+        """The runs are long enough, HAVING is true, and the event is a member."""
+        lengths = all(len(members[slot]) >= run.least for slot, run in self.branch.runs.items())
+        having = all(holds(each.condition, dict(enumerate(members))) for each in self.branch.having)
+        return lengths and having and event in flat(members)
 
     def candidates(self, members: Members) -> Iterator[Event]:
         """The events to try for the next slot, in the order of the matching option."""
@@ -99,18 +143,18 @@ class ReferenceConjunction:
             at += step
 
     def fits(self, members: Members) -> bool:
-        binding = dict(enumerate(members))
-        return (
-            all(holds(predicate.condition, binding) for predicate in self.branch.predicates)
-            and all(members[a].position < members[b].position for p in self.precedences for a in p.left for b in p.right)
-            and not any(self.forbidden(each, members) for each in self.negations)
+        """The members that are no runs."""
+        binding, single = dict(enumerate(members)), [p for p in self.branch.predicates if self.runs.isdisjoint(p.slots)]
+        pairs = [(a, b) for p in self.precedences for a in p.left for b in p.right if self.runs.isdisjoint((a, b))]
+        return all(holds(predicate.condition, binding) for predicate in single) and all(
+            members[a].position < members[b].position for a, b in pairs
         )
 
     def forbidden(self, negation: Negated, members: Members) -> bool:
         """Some negated event, other than a member, is where it must not be."""
         binding = dict(enumerate(members))
         return any(
-            event not in members
+            event not in flat(members)
             and self.inside(negation, event, members)
             and all(holds(p.condition, binding | {negation.slot: event}) for p in negation.predicates)
             for event in self.negated[negation.slot]
@@ -118,8 +162,9 @@ class ReferenceConjunction:
 
     def inside(self, negation: Negated, event: Event, members: Members) -> bool:
         if isinstance(negation, NegationBetween):
-            return members[negation.left].position < event.position < members[negation.right].position
-        anchor = members[negation.anchor]
+            left, right = members[negation.left], members[negation.right]
+            return bool(left.position < event.position < right.position)
+        anchor: Event = members[negation.anchor]
         if isinstance(negation, NegationBefore):
             near = negation.within_us is None or event.time >= anchor.time - negation.within_us  # type: ignore[operator]
             return event.position < anchor.position and near
@@ -127,20 +172,36 @@ class ReferenceConjunction:
         assert anchor.time is not None
         return event.position > anchor.position and abs(event.time - anchor.time) <= negation.within_us
 
-    def dequeue(self, members: Members) -> None:
-        disposal = self.subscription.disposal
+    def dequeue(self, found: list[Members]) -> None:
+        """What leaves after these relations: by the option, the matched events that KEEP does not name decide."""
+        branch, disposal = self.branch, self.subscription.disposal_of(self.branch)
+        kept = flat(members[slot] for members in found for slot in branch.kept)
+        matched = flat(members[slot] for members in found for slot in range(len(members)) if slot not in branch.kept)
+        places = [event.position for event in flat(members[slot] for members in found for slot in branch.upto)]
         for name, queue in self.queues.items():
-            matched = [
-                at for at, event in enumerate(queue) if any(members[slot] is event for slot in self.branch.slots_of_type[name])
-            ]
-            first, last = matched[0], matched[-1]
-            kept = {
-                Disposal.PREFIX_INFIX: queue[last + 1 :],
-                Disposal.INFIX: [event for at, event in enumerate(queue) if at not in matched],
-                Disposal.INFIX_POSTFIX: queue[:first],
-                Disposal.FIRST_PREFIX: queue[first + 1 :],
-            }[disposal]
-            queue[:] = kept if disposal is Disposal.FIRST_PREFIX else [event for event in kept if event not in members]
+            slots = [slot for slot in branch.slots_of_type[name] if slot not in branch.kept]
+            named = flat(members[slot] for members in found for slot in slots)
+            mine = [at for at, event in enumerate(queue) if event in named]
+            left = list(queue)
+            if disposal.upto:
+                place = min(places) if disposal is Disposal.UPTO_FIRST else max(places)
+                left = [event for event in queue if event.position >= place]
+            elif mine:
+                left = {
+                    Disposal.PREFIX_INFIX: queue[mine[-1] + 1 :],
+                    Disposal.INFIX: [event for at, event in enumerate(queue) if at not in mine],
+                    Disposal.INFIX_POSTFIX: queue[: mine[0]],
+                    Disposal.FIRST_PREFIX: queue[mine[0] + 1 :],
+                    Disposal.ADVANCE: queue[mine[: self.subscription.advance or 1][-1] + 1 :],
+                    Disposal.NONE: queue[:],
+                }[disposal]
+            if disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.INFIX_POSTFIX):
+                left = [event for event in left if event not in matched]  # from every queue, where types overlap
+            queue[:] = [event for event in queue if event in left or event in kept]
+
+
+def flat(members: Iterable[Event | Run]) -> list[Event]:
+    return [event for each in members for event in (each if isinstance(each, tuple) else (each,))]
 
 
 class ReferenceSubscription:
@@ -150,7 +211,9 @@ class ReferenceSubscription:
         self.subscription = subscription
         self.conjunctions: dict[Any, ReferenceConjunction] = {}
         self.catalogue = catalogue
-        self.pending: list[tuple[Due, Match, ReferenceConjunction]] = []
+        self.pending: list[tuple[Due, Match, ReferenceConjunction, Any]] = []
+        self.delivered: list[Any] = []
+        """The keys of all relations that were delivered."""
         self.seen: int | None = None
 
     def arrive(self, event: Event) -> list[Match]:
@@ -160,19 +223,29 @@ class ReferenceSubscription:
         for number, branch in enumerate(self.subscription.branches):
             for key, names in self.keys(branch, event).items():
                 conjunction = self.conjunctions.setdefault((number, key), ReferenceConjunction(self.subscription, branch))
-                members = conjunction.arrive(event, names)
-                if members is None:
-                    continue
-                deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
-                match = Match(number, members, max(deadlines, default=None))
-                if match.deadline is None:
-                    delivered.append(match)
-                elif self.seen is not None and self.seen > match.deadline:
-                    if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
-                        delivered.append(match)
-                else:
-                    self.pending.append(((match.deadline, tuple(e.position for e in members), number), match, conjunction))
+                for members in conjunction.arrive(event, names):
+                    deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
+                    runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
+                    match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
+                    if match.deadline is None:
+                        delivered += self.limited(match, key)
+                    elif self.seen is not None and self.seen > match.deadline:
+                        if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
+                            delivered += self.limited(match, key)
+                    else:
+                        due = match.deadline, tuple(each.position for each in match.members), number
+                        self.pending.append((due, match, conjunction, key))
         return delivered
+
+    def limited(self, match: Match, key: Any) -> list[Match]:
+        """The relation, unless as many were delivered before as LIMIT allows: of all keys, or of this one."""
+        limit = self.subscription.limit
+        if limit is not None:
+            before = self.delivered.count(key) if limit.per_key else len(self.delivered)
+            if before >= limit.count:
+                return []
+        self.delivered.append(key)
+        return [match]
 
     def keys(self, branch: Branch, event: Event) -> dict[tuple[Any, ...], list[str]]:
         """The event's key in this branch, with the types of the branch that accept it under that key (one key, unless
@@ -189,13 +262,15 @@ class ReferenceSubscription:
         self.seen = time if self.seen is None else max(self.seen, time)
 
     def next_due(self) -> Due | None:
-        return min((due for due, _, _ in self.pending), default=None)
+        return min((due for due, *_ in self.pending), default=None)
 
     def take_due(self) -> Match | None:
         entry = min(self.pending, key=lambda each: each[0])
         self.pending.remove(entry)
-        _, match, conjunction = entry
-        return None if any(conjunction.forbidden(each, match.members) for each in conjunction.absences) else match
+        _, match, conjunction, key = entry
+        if any(conjunction.forbidden(each, match.members) for each in conjunction.absences):
+            return None
+        return next(iter(self.limited(match, key)), None)
 
 
 class ReferenceMatcher:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import field
+from weakref import WeakValueDictionary
 
 from aiohttp import web
 
@@ -17,8 +18,8 @@ from fairlead.runtime.live.client import LINGER_SECONDS, Client
 from fairlead.runtime.live.core.declarations import compile_names
 from fairlead.runtime.live.registry import Registry, off_loop
 from fairlead.runtime.rights.policy import Policy, PolicyUser
-from fairlead.web.access.admission import Admission
-from fairlead.web.access.rates import BodyRoom, RequestRates
+from fairlead.web.access.admission import OPERATOR, Admission
+from fairlead.web.access.rates import RequestRates, SharedRoom
 from fairlead.web.access.scopes import check_name, check_plan
 from fairlead.web.bodies import Bodies
 from fairlead.web.metrics import GatewayMetrics
@@ -83,8 +84,9 @@ class Gateway:
         self.sessions = Sessions(client, self.metrics, settings.streams_max)
         names = (settings.host, *settings.hosts)
         self.admission = Admission(names, settings.origins, settings.token, settings.policy)
-        self.rates, self.room = RequestRates(), BodyRoom(settings.bodies_bytes_max)
+        self.rates, self.room = RequestRates(), SharedRoom(settings.bodies_bytes_max)
         self._compiling = asyncio.Semaphore(1)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._bodies: Bodies | None = None
 
     async def bodies(self) -> Bodies:
@@ -97,11 +99,13 @@ class Gateway:
 
     async def check_rules(self, caller: PolicyUser, name: str, rules: str) -> None:
         """Whether the caller may subscribe to the rules under the name. Compiles them first, in a thread, one text at a time,
-        so that other requests are answered meanwhile. Raises UsageError, LanguageError."""
+        so that other requests are answered meanwhile; one of each caller waits for that, so that none keeps the others waiting
+        by asking often. Raises UsageError, LanguageError."""
         check_name(caller, name)
         self.check_size(rules)
         try:
-            async with asyncio.timeout(self.settings.compile_seconds), self._compiling:
+            turn = self._turns.setdefault(caller.name, asyncio.Lock())
+            async with asyncio.timeout(self.settings.compile_seconds), turn, self._compiling:
                 plan = await self.registry.read_plan(rules)
                 declared = (await off_loop(compile_names, rules)).declared
         except TimeoutError:
@@ -135,3 +139,9 @@ class Gateway:
 GATEWAY = web.AppKey("gateway", Gateway)
 CALLER = web.RequestKey("caller", PolicyUser)
 """Of a request: the user of the policy that asks."""
+
+
+def user_of(request: web.Request) -> str | None:
+    """Its name; None if it manages."""
+    caller = request.get(CALLER, OPERATOR)
+    return None if caller.manage else caller.name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -15,7 +16,7 @@ from fairlead.errors import FairleadError, UsageError
 from fairlead.model.events.types import EventType
 from fairlead.runtime.live.registry import TABLE
 from fairlead.transport.files.documents import json_value
-from fairlead.web.access.scopes import check_declarations, check_declare, check_name, check_operator, check_records
+from fairlead.web.access.scopes import check_declarations, check_declare, check_name, check_operator, check_records, check_type
 from fairlead.web.bodies import Bodies, Placed
 from fairlead.web.faults import warning
 from fairlead.web.gateway import CALLER, GATEWAY, Gateway
@@ -49,7 +50,7 @@ async def publish(request: web.Request) -> web.Response:
     gateway = request.app[GATEWAY]
     records = await _records(gateway, request, await request.read())
     check_records(request[CALLER], gateway.registry.catalogue, records)
-    counts = await gateway.publishing.publish(records)
+    counts = await gateway.publishing.publish(records, partial(check_type, request[CALLER]))
     gateway.metrics.add("events_stored_total", counts.stored)
     gateway.metrics.add("events_repeated_total", counts.repeated)
     return web.json_response(counts._asdict(), status=202 if counts.stored else 200)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
+from fairlead.model.events.types import EventType
 from fairlead.runtime.live.publisher.event_check import EventCheck
 from fairlead.runtime.live.publisher.outbox import Outbox, Unsent
 from fairlead.runtime.live.publisher.publisher import Publisher
@@ -85,7 +86,9 @@ class Publishing:
         await self._registry.refresh()
         await self._publisher.renew()
 
-    async def publish(self, records: Sequence[tuple[str, Any]]) -> Counts:
+    async def publish(self, records: Sequence[tuple[str, Any]], permit: Callable[[EventType], None]) -> Counts:
+        """`permit` raises an error for a type that may not be published: types are looked up here, also those that were
+        declared a moment ago."""
         try:
             checked = await self._checked(records)  # 1
         except DataError as error:
@@ -94,6 +97,8 @@ class Publishing:
                 raise
             await self.renew()
             checked = await self._checked(records)
+        for part, _ in checked:
+            permit(part.check.type)
         alone = [each for each in checked if each[0].source is None]
         sized = [(*each, each[0].sized(each[1])) for each in await self._by_topic(alone)]  # 2
         for part, batch in checked:

@@ -15,7 +15,7 @@ from fairlead.errors import FairleadError, InvariantError, LogError, UsageError
 from fairlead.web import handlers, openapi
 from fairlead.web.access.admission import OPERATOR
 from fairlead.web.faults import answer
-from fairlead.web.gateway import CALLER, GATEWAY, Gateway
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway, user_of
 from fairlead.web.streams.socket import socket
 from fairlead.web.streams.sse import events
 
@@ -129,7 +129,8 @@ async def _bounded(request: web.Request, handler: Handler) -> web.StreamResponse
     if known is not None and known > settings.body_bytes_max:
         raise web.HTTPRequestEntityTooLarge(settings.body_bytes_max, known)
     size = (settings.body_bytes_max if known is None else known) if request.can_read_body else 0
-    if not gateway.room.take(size):  # 1
+    user = user_of(request)
+    if not gateway.room.take(size, user):  # 1
         raise LogError(
             "N041", "the gateway is receiving as many bytes as it can hold", "send the request again, a little later"
         )
@@ -151,7 +152,7 @@ async def _bounded(request: web.Request, handler: Handler) -> web.StreamResponse
                 "N042", problem, "send smaller requests; number the events of a source, and send them again"
             ) from None
     finally:
-        gateway.room.give_back(size)
+        gateway.room.give_back(size, user)
 
 
 async def _secured(request: web.Request, response: web.StreamResponse) -> None:

@@ -27,7 +27,8 @@ from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import MINOR_BITS
 from fairlead.transport.events import read_events
 from tests.marks import sample_size
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, cases, dense_cases
+from tests.matching.generators.generated import Case, cases, dense_cases
+from tests.matching.generators.options import DISPOSALS, EVERY, KEEPING, LEAVING, MATCHINGS
 
 Matches = list[tuple[int, list[int]]]
 
@@ -115,8 +116,8 @@ def trees(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.sampled
 @pytest.mark.usefixtures("trees")
-@pytest.mark.parametrize("matching", MATCHINGS)
-@pytest.mark.parametrize("disposal", DISPOSALS)
+@pytest.mark.parametrize("matching", [*MATCHINGS, *EVERY])
+@pytest.mark.parametrize("disposal", [*DISPOSALS, *LEAVING, *KEEPING])
 def test_a_kernel_equals_the_incremental_matcher(matching: str, disposal: str) -> None:
     total: Counter[str] = Counter()
 

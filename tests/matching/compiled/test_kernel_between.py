@@ -18,7 +18,8 @@ from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_kernel import compared, interpreted, major
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, TYPES, Case, befores, branches, events, predicates
+from tests.matching.generators.generated import TYPES, Case, befores, branches, events, predicates
+from tests.matching.generators.options import DISPOSALS, MATCHINGS
 
 __all__ = ["interpreted"]
 

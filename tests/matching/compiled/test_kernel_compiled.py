@@ -25,7 +25,8 @@ from fairlead.model.events.types import Kind
 from tests.matching.compiled.kernel_text import parsed
 from tests.matching.compiled.test_kernel import compared
 from tests.matching.compiled.test_kernel_expressions import VALUES, rules
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, TYPES, Case, _timed, cases, dense_cases
+from tests.matching.generators.generated import START, TYPES, Case, _timed, cases, dense_cases
+from tests.matching.generators.options import DISPOSALS, EVERY, KEEPING, LEAVING, MATCHINGS, option_words
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
 FAMILY = "MATCH A a[2] WHERE a[1].x < a[2].x WITHIN 6 SECONDS"
@@ -56,10 +57,11 @@ def stream(length: int, seed: int = 7) -> list[dict[str, Any]]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("matching", MATCHINGS)
-@pytest.mark.parametrize("disposal", DISPOSALS)
-def test_the_sixteen_combinations_compiled(matching: str, disposal: str) -> None:
-    seen = compared(f"{TYPES}\nSUBSCRIPTION S {FAMILY} MATCHING {matching} DISPOSAL {disposal}", stream(300), 64)
+@pytest.mark.parametrize("matching", [*MATCHINGS, *EVERY])
+@pytest.mark.parametrize("disposal", [*DISPOSALS, *LEAVING, *KEEPING])
+def test_the_combinations_of_options_compiled(matching: str, disposal: str) -> None:
+    options = " ".join(option_words(random.Random(0), [["a"]], (matching, disposal)))
+    seen = compared(f"{TYPES}\nSUBSCRIPTION S {FAMILY} {options}", stream(300), 64)
     assert seen["on a kernel"] == 1
     assert seen["matches"] > 3, seen
 

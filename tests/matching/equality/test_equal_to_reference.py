@@ -19,7 +19,8 @@ from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, cases
+from tests.matching.generators.generated import Case, cases
+from tests.matching.generators.options import DISPOSALS, EVERY, KEEPING, LEAVING, MATCHINGS
 
 EACH = max(10, settings.default.max_examples // 16)
 
@@ -33,9 +34,9 @@ def events_of(plan: Plan, case: Case) -> list[Event]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("matching", MATCHINGS)
-@pytest.mark.parametrize("disposal", DISPOSALS)
-def test_each_of_the_sixteen_combinations_equals_the_reference(matching: str, disposal: str) -> None:
+@pytest.mark.parametrize("matching", [*MATCHINGS, *EVERY])
+@pytest.mark.parametrize("disposal", [*DISPOSALS, *LEAVING, *KEEPING])
+def test_each_combination_of_options_equals_the_reference(matching: str, disposal: str) -> None:
     @settings(max_examples=EACH)
     @given(cases((matching, disposal)))
     def holds(case: Case) -> None:

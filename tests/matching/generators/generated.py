@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.matching.generators.options import option_lines
+
 TYPES = """
 TYPE A (k INT, x INT, y DOUBLE, at TIMESTAMP) TIME at
 TYPE B (k INT, x INT, y DOUBLE, at TIMESTAMP) TIME at
@@ -15,8 +17,6 @@ TYPE C (k INT, x INT, y DOUBLE, at TIMESTAMP) TIME at
 TYPE D EXTENDS A (z INT)
 EVENT UNION U = B + C
 """
-MATCHINGS = ("FIRST", "FIRST CONTIGUOUS", "RECENT", "RECENT CONTIGUOUS")
-DISPOSALS = ("PREFIX INFIX", "INFIX", "INFIX POSTFIX", "FIRST PREFIX")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -91,7 +91,16 @@ def predicates(draw: st.DrawFn, branch: Branch) -> str:
     return draw(st.sampled_from(unary))
 
 
+clocks = st.sampled_from(("", "", "", " CLOCK BY A", " CLOCK BY C, B", " CLOCK BY U"))
 befores = st.sampled_from(("", "", " WITHIN 1 SECOND", " WITHIN 2 SECONDS", " WITHIN 4 SECONDS"))
+
+
+@st.composite
+def limits(draw: st.DrawFn, keyed: bool) -> list[str]:
+    """Rarely a LIMIT: streams are short, so small ones."""
+    if draw(st.integers(0, 4)):
+        return []
+    return [f"LIMIT {draw(st.sampled_from((1, 1, 2, 3)))}{draw(st.sampled_from(('', ' PER KEY'))) if keyed else ''}"]
 
 
 @st.composite
@@ -105,16 +114,14 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, keyed: bool) -> str:
         return f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{where}"
     if draw(st.booleans()):
         return f"WITHOUT {negated} {alias} BEFORE {draw(st.sampled_from(branch.members))}{draw(befores)}{where}"
-    return (
-        f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {draw(st.sampled_from(branch.members))}{where}"
-    )
+    anchor = draw(st.sampled_from(branch.members))
+    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{draw(clocks)}{where}"
 
 
 @st.composite
 def subscriptions(draw: st.DrawFn, name: str, types: tuple[str, ...], options: tuple[str, str] | None, emit: bool) -> str:
     made = [draw(branches(f"{prefix}", types)) for prefix in draw(st.sampled_from(("p", "p", "p", "pq")))]
     keyed = draw(st.booleans())
-    matching, disposal = options or (draw(st.sampled_from(MATCHINGS)), draw(st.sampled_from(DISPOSALS)))
     conditions = [draw(predicates(branch)) for branch in made for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2))))]
     lines = [f"SUBSCRIPTION {name}", "MATCH " + " OR ".join(f"({branch.text})" for branch in made)]
     lines += ["WHERE " + " AND ".join(conditions)] if conditions else []
@@ -122,7 +129,8 @@ def subscriptions(draw: st.DrawFn, name: str, types: tuple[str, ...], options: t
     lines += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
     if draw(st.integers(0, 2)) == 0:
         lines += [draw(withouts(branch, prefix, keyed)) for branch, prefix in zip(made, "pq", strict=False)]
-    lines += [f"MATCHING {matching}", f"DISPOSAL {disposal}"]
+    lines += draw(option_lines([branch.members for branch in made], options, few=emit or "E" in types))
+    lines += draw(limits(keyed))
     if emit:
         member = made[0].members[0]
         lines += [f"EMIT E (k = {member}.k, x = coalesce({member}.x, 7), y = {member}.y)"]
@@ -160,7 +168,6 @@ def _timed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def dense_cases(draw: st.DrawFn, options: tuple[str, str] | None = None, most: int = 12) -> Case:
     """One or two types, always the same key, values always there, times that jump back and forth: full queues, so that
     leftovers, contiguity after disposals and expiry out of order all happen."""
-    matching, disposal = options or (draw(st.sampled_from(MATCHINGS)), draw(st.sampled_from(DISPOSALS)))
     counts = draw(st.sampled_from(((2, 0), (3, 0), (2, 1), (1, 1), (2, 2), (1, 2))))
     members = [f"{alias}[{i}]" for alias, count in zip("ab", counts, strict=True) for i in range(1, count + 1)]
     pattern = " AND ".join(f"{name} {name.lower()}[{count}]" for name, count in zip("AB", counts, strict=True) if count)
@@ -168,7 +175,7 @@ def dense_cases(draw: st.DrawFn, options: tuple[str, str] | None = None, most: i
     conditions = [f"{m}.x {draw(signs)} {n}.x" for m, n in draw(st.lists(pairs, min_size=1, max_size=2))]
     rules = [TYPES, "SUBSCRIPTION S", f"MATCH {pattern}", "WHERE " + " AND ".join(conditions)]
     rules += [f"WITHIN {draw(st.integers(1, 4))} SECONDS"] if draw(st.integers(0, 2)) == 0 else []
-    rules += [f"MATCHING {matching}", f"DISPOSAL {disposal}"]
+    rules += draw(option_lines([members], options))
     names = st.sampled_from("AAB" if counts[1] else "A")
     rows = draw(st.lists(st.tuples(names, st.integers(0, 3), st.sampled_from((0, 1, 2, -3))), min_size=most - 4, max_size=most))
     return Case("\n".join(rules), _timed([{"type": name, "k": 0, "x": x, "y": 0.0, "step": step} for name, x, step in rows]))

@@ -10,7 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, Case, _timed, befores
+from tests.matching.generators.generated import Case, _timed, befores
+from tests.matching.generators.options import DISPOSALS, MATCHINGS, option_lines
 
 NAMES = ("A", "B", "C", "M", "Z")
 ATTRIBUTES = "(k INT, x INT, y DOUBLE, s STRING, d DECIMAL(9, 2), at TIMESTAMP) TIME at"
@@ -124,7 +125,7 @@ def long_cases(draw: st.DrawFn, most: int = 6, events_max: int = 14, withouts: b
         where = draw(st.sampled_from(("", f" WHERE n.x = {members[0]}.x", " WHERE n.x > 1")))
         place = draw(st.sampled_from((f"BETWEEN {left} AND {right}", f"BEFORE {left}{draw(befores)}")))
         lines.append(f"WITHOUT {draw(st.sampled_from(NAMES))} n {place}{where}")
-    lines += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    lines += draw(option_lines([members]))
     names = ("A", "D", "B", "C") if overlapping else (*some, *some, *some, *NAMES)
     return Case("\n".join(lines), draw(records(names, events_max)))
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, Case, befores
+from tests.matching.generators.generated import START, Case, befores, limits
+from tests.matching.generators.options import option_lines
 
 ATTRIBUTES = "k INT, j INT, i INT, s STRING, t STRING, r STRING, x INT, at TIMESTAMP"
 TYPES = f"""
@@ -64,7 +65,8 @@ def unlike_keys(draw: st.DrawFn, most: int = 14) -> Case:
         else:
             place = f"WITHIN {draw(st.integers(1, 3))} SECONDS OF {draw(st.sampled_from(members))}"
         tail.append(f"WITHOUT {elements[absent]} {aliases[absent]} {place}{where}")
-    tail += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    tail += draw(option_lines([members]))
+    tail += draw(limits(True))
     one, other = draw(st.sampled_from(members)), draw(st.sampled_from(members))
     signs = st.sampled_from(("=", "<", ">=", "!="))
     across = [f"{one}.x {draw(signs)} {other}.x"] if one != other and draw(st.booleans()) else []

@@ -33,6 +33,10 @@ PLANS = {
         "SUBSCRIPTION S MATCH A a THEN B b EMIT D (k = a.k, x = b.x) "
         "SUBSCRIPTION T MATCH D d AND C c WITHOUT B b WITHIN 2 SECONDS OF d EMIT E (k = d.k) SUBSCRIPTION U MATCH E e[2]"
     ),
+    "runs": (
+        "SUBSCRIPTION S MATCH A a+ THEN B b WHERE a.x <= b.x HAVING count(DISTINCT a.x) >= 2 PER k WITHIN 6 SECONDS "
+        "EMIT D (k = b.k, n = count(a)) SUBSCRIPTION T MATCH D d AND C c* SUBSCRIPTION U MATCH A a{3,} PER k"
+    ),
     "either": "SUBSCRIPTION S MATCH A a THEN B b OR C c THEN A a WHERE a.x < 3",
 }
 Record = dict[str, Any]

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -324,6 +325,38 @@ def test_who_subscribes_while_retention_trims_can_resume(start: str | int) -> No
             for _ in range(2):
                 async with fl.subscribe(RULES, name="late") as sub:
                     assert [each.members[0]["k"] for each in await more(sub)] == [5]
+
+    run(work)
+
+
+@pytest.mark.parametrize("start", ["earliest", "new", "snapshot", 1 << 12, 11 << 12])
+def test_what_is_recorded_as_trimmed_and_still_there_counts_as_trimmed(start: str | int) -> None:
+    """Retention has recorded what it removes, and is gone: its last request may be executed at any time. Seed 5200517 of the
+    simulator."""
+
+    class Gone(Exception): ...
+
+    async def work() -> None:
+        async with Client(InterruptedPlace(), "p", 0.0, 5.0, None) as fl:
+            await fl.declare(TYPES)
+            fl._shared.times.every_events = 1
+            await pairs(fl, 0, 5)
+            assert await keys_of(fl, RULES, "old", "earliest") == list(range(5))
+            log: Any = fl.log._log  # type: ignore[attr-defined]
+            with mock.patch.object(log, "trim", side_effect=Gone), pytest.raises(Gone):
+                await fl.retain(apply=True, read=True)
+            stream = await fl.log.open_topics(["main"])
+            kept = (await trim_record(fl.log, stream.name)).first
+            assert (await fl.log.state(stream)).first == 1 < kept
+            try:
+                async with fl.subscribe(RULES, name="late", start=start) as sub:  # type: ignore[arg-type]
+                    await log.trim(stream, kept)
+                    await pairs(fl, 5, 6)
+                    assert [each.members[0]["k"] for each in await more(sub)] == [5]
+            except StateError as error:
+                assert (error.code, start) == ("S144", 1 << 12)  # noqa: PT017
+                return
+            assert await keys_of(fl, RULES, "late", start) == [5]
 
     run(work)
 

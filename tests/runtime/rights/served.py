@@ -51,13 +51,13 @@ OWN = {
     "shop": [r"fl\.e\.a\.[^.]+\.shop\..*"],
     "desk": [
         r"fl\.e\.[a-z]+\.Heartbeat\.(desk|=pulse)\..*",
-        rf"{TABLE}(SUBS|ACKS|RECEIPTS)\.desk",
+        rf"{TABLE}(SUBS|ACKS|RECEIPTS|SINKS)\.desk",
         rf"{TABLE}(LEASES|ORIGINS)\.[^.]+",
     ],
     "both": [
         r"fl\.e\.a\.A\.both\..*",
         rf"fl\.e\.a\.Seen\.{DERIVED}",
-        rf"{TABLE}(SUBS|ACKS|RECEIPTS)\.both",
+        rf"{TABLE}(SUBS|ACKS|RECEIPTS|SINKS)\.both",
         rf"{TABLE}(LEASES|ORIGINS)\.[^.]+",
     ],
     "clock": [r"fl\.e\.[a-z]+\.Heartbeat\.clock\..*"],

@@ -8,6 +8,7 @@ import pytest
 
 from fairlead.errors import UsageError
 from fairlead.runtime.rights.policy import Grant, policy_of
+from fairlead.runtime.rights.server_config import server_config
 from tests.cli.shop import fairlead
 
 BCRYPT = "$2a$11$" + "a" * 53
@@ -57,9 +58,21 @@ def test_users_have_their_own_rights_and_those_of_their_roles() -> None:
         ("users: {a: {publish: ['*']}}", "A421"),
         ("users: {a: {names: ['a b']}}", "A421"),
         ("users: {a: {names: ['']}}", "A421"),
+        ("users: {a: {names: ['>']}}", "A421"),
+        ("users: {a: {names: ['b.c']}}", "A421"),
+        ("users: {a: {names: ['ä\"']}}", "A421"),
+        ("users: {a: {role: {b: 1}}}", "A421"),
+        ("users: {a: {role: [[b]]}}", "A421"),
+        ("users: {a: {role: }}", "A421"),
+        ("users: {}\nroles: {b: {role: c}}", "A421"),
+        ("users: {}\nroles: {b: {password: $HUNTER2}}", "A421"),
+        ("users:\n  a: {publish: [b]}\n  a: {manage: true}", "A420"),
+        ("users:\n  a:\n    publish: [b]\n    publish: [c]", "A420"),
         ("users: {a: {manage: 1}}", "A421"),
         ("users: {a: {rate: 0}}", "A421"),
         ("users: {a: {password: hunter2}}", "A422"),
+        ("users: {a: {password: $user}}", "A422"),
+        ("users: {a: {password: $jetstream}}", "A422"),
         ("users: {a: {token: hunter2}}", "A422"),
         ("users: {a: {nkey: SUAHUNTER2}}", "A422"),
         (f"users: {{a: {{nkey: {NKEY}}}, b: {{nkey: {NKEY}}}}}", "A422"),
@@ -83,3 +96,28 @@ def test_a_token_and_its_hash_are_made() -> None:
     assert policy_of(f"users: {{a: {{{result.stdout.strip()}}}}}").users["a"].token
     assert result.stderr.startswith("token: ")
     assert result.stderr.split()[1] not in result.stdout
+
+
+@pytest.mark.parametrize("name", ["größe", "Καλά", "_x"])
+def test_every_topic_and_source_of_a_policy_is_plain_text_in_the_configuration(name: str) -> None:
+    """A server knows few escapes, and no other way to quote."""
+    policy = policy_of(
+        f"""
+        users:
+          a:
+            password: $A
+            publish: [{name}.{name}, main]
+            subscribe: [{name}]
+            sources: ['x"}}]$B', 'ä\\n', '>', '=e', 'a.b']
+        """
+    )
+    made = server_config(policy)
+    assert made.isascii()
+    assert "\\" not in made
+    assert not {"B", "x"} & {each.strip('"') for each in made.replace(".", " ").split()}
+
+
+def test_a_policy_of_which_nobody_may_connect_configures_no_server() -> None:
+    """A server that knows no user lets everybody in."""
+    with pytest.raises(UsageError, match="A421"):
+        server_config(policy_of(f"users: {{a: {{token: 'sha256:{'0' * 64}', manage: true}}}}"))

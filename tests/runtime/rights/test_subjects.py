@@ -48,8 +48,8 @@ def random_policy(draw: random.Random) -> Policy:
             word: draw.sample(GRANTS, draw.randrange(4)) for word in ("publish", "subscribe", "emit") if draw.random() < 0.7
         }
         owned = {
-            word: draw.sample(("u0", "u1", "/a/uri", "same", "Heartbeat", "e-commerce", DERIVED), draw.randrange(1, 4))
-            for word in ("sources", "names")
+            word: draw.sample(("u0", "u1", more, "same", "Heartbeat", "e-commerce", DERIVED), draw.randrange(1, 4))
+            for word, more in (("sources", "/a/uri"), ("names", "x-1"))
             if draw.random() < 0.5
         }
         flags = {word: "true" for word in ("heartbeat", "declare") if draw.random() < 0.5}

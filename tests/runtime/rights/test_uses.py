@@ -13,7 +13,7 @@ import nkeys  # type: ignore[import-untyped]
 import pytest
 
 import fairlead
-from fairlead.errors import LogError
+from fairlead.errors import FairleadError, LogError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.rights.apply import apply
 from fairlead.runtime.rights.policy import policy_of
@@ -186,5 +186,94 @@ def test_a_gateway_publishes_and_delivers(tmp_path: Path, monkeypatch: pytest.Mo
                                 await asker.post("/subscriptions/page/acknowledgements", {"id": found["id"]})
                                 break
             assert len({*seen}) == 2
+
+    run(work)
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 7])
+def test_a_subscriber_of_many_topics_reads_each_and_all_together(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream of all topics is made of that of all but the last, and so on: readers look up there what was copied."""
+    monkeypatch.setenv("PASSWORD", "pass")
+    names = "abcdefg"[:count]
+    policy = policy_of(
+        f"""
+        users:
+          boss: {{password: $PASSWORD, manage: true}}
+          desk: {{password: $PASSWORD, subscribe: [{", ".join(names)}]}}
+        """
+    )
+    types = " ".join(f"TOPIC {each} ({each.upper()}) TYPE {each.upper()} (k INT)" for each in names)
+    whole = " AND ".join(f"{each.upper()} {each}" for each in names)
+
+    async def work() -> None:
+        with Server(tmp_path, durable=False, more=server_config(policy)) as server:
+            async with (
+                fairlead.connect(server.url, user="boss", password="pass", source="boss") as boss,
+                fairlead.connect(server.url, user="desk", password="pass", source="desk") as desk,
+            ):
+                await boss.declare(types)
+                await apply(boss.log, policy)
+                for number in range(3):
+                    for each in names:
+                        await boss.publish(each.upper(), k=number, wait=True)
+                for pattern in (whole, *(each.upper() for each in names)):
+                    found = []
+                    for fl in (boss, desk):
+                        async with fl.subscribe(f"SUBSCRIPTION S MATCH {pattern}", start="earliest") as sub:
+                            found.append(ids(await more(sub)))
+                    assert found[0] == found[1]
+                    assert len(found[0]) == 3
+
+    run(work)
+
+
+def test_a_subscriber_that_returns_after_a_removal_is_told_what_the_manager_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many blocks of a topic follow a place in a merged stream is counted without a consumer."""
+    rules = "SUBSCRIPTION S MATCH A a AND C c PER k"
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (boss, shop, desk, _):
+            await publish(shop, range(6))
+            for fl in (boss, desk):
+                stream = await fl.log.open_topics(["a", "c"])
+                last = await fl.log.last(stream)
+                while last < 12:  # the server merges without telling
+                    last = await fl.log.last(stream)
+                for topic in "ac":
+                    assert [await fl.log.count(stream, after, topic) for after in (0, 12)] == [6, 0]
+            middle = await boss.log.count(await boss.log.open_topics(["a", "c"]), 5, "a")
+            assert await desk.log.count(await desk.log.open_topics(["a", "c"]), 5, "a") == middle
+            for name, fl in (("desk", desk), ("boss", boss)):
+                async with fl.subscribe(rules, name=name, start="earliest") as sub:
+                    first = (await more(sub))[0]
+                    await sub.ack(first)
+            await boss.log.trim(await boss.log.open_topics(["a"]), 5)
+            problems = []
+            for name, fl in (("desk", desk), ("boss", boss)):
+                with pytest.raises(FairleadError) as told:
+                    async with fl.subscribe(rules, name=name, start="earliest") as sub:
+                        await more(sub)
+                problems.append(told.value.code)
+            assert problems[0] == problems[1]
+
+    run(work)
+
+
+def test_streams_that_users_may_not_create_are_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while nobody uses them; those of users that the policy has no more are."""
+
+    async def work() -> None:
+        async with served(tmp_path, monkeypatch) as (boss, shop, desk, _):
+            await publish(shop, range(3))
+            await boss.sweep()
+            async with desk.subscribe("SUBSCRIPTION S MATCH A a AND C c PER k", start="earliest") as sub:
+                assert len(await more(sub)) == 3
+            await apply(boss.log, policy_of("users: {desk: {subscribe: [a], password: $PASSWORD}}"))
+            await boss.sweep()
+            assert await boss.log.merged() == []
 
     run(work)

@@ -57,11 +57,11 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
 def _checked(path: str) -> FairleadError | tuple[LintWarning, ...]:
     from fairlead.cli.files.rule_files import read_rules, shown_name
     from fairlead.language import compile_text
-    from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
+    from fairlead.matching.compiled.planning.eligibility import slow, too_expensive, without_kernels
 
     try:
         plan = compile_text(read_rules(path), shown_name(path))
-        return (*plan.warnings, *without_kernels(plan), *too_expensive(plan))
+        return (*plan.warnings, *without_kernels(plan), *slow(plan), *too_expensive(plan))
     except FairleadError as error:
         return error
 

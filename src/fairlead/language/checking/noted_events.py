@@ -28,7 +28,9 @@ def belonging(clauses: Sequence[syntax.NotingNode], shapes: Sequence[BranchPatte
     """For each branch the clauses that belong to it, as the text has them."""
     found: list[Belonging] = [{} for _ in shapes]
     for clause in clauses:
-        check_readable(clause.type, catalogue)
+        for word in clause.reads:
+            check_readable(word, catalogue)
+        clause.check_types(catalogue)
         fitting = [at for at, shape in enumerate(shapes) if all(each.head.text in shape.members for each in clause.anchors)]
         if not fitting:
             raise _unknown_anchor(clause, shapes)
@@ -66,6 +68,9 @@ def noting(mine: Belonging, shape: BranchPattern, source: RuleText) -> tuple[Not
 
 def _slot(anchor: syntax.Reference, members: Mapping[str, AliasMember]) -> int:
     member = members[anchor.head.text]
+    if member.run:
+        fix = "name an element that is no run"
+        raise Fault("L099", anchor.span, f"the clause is about single members, and '{member.alias}' is a run", fix)
     if anchor.index is None and member.count > 1:
         problem = f"'{member.alias}' has {member.count} instances"
         raise Fault("L056", anchor.span, problem, f"name one of them, such as {member.alias}[{member.count}]")
@@ -76,6 +81,9 @@ def _predicates(clause: syntax.NotingNode, member: AliasMember, scope: Scope, so
     if clause.where is None:
         return ()
     found = tuple(predicate(each, scope, source) for each in conjuncts(clause.where.condition))
+    if any(slot in scope.runs for each in found for slot in each.slots):
+        problem = f"the WHERE of a {clause.word} is about single members, and this one names a run"
+        raise Fault("L099", clause.where.condition.span, problem, "compare with an element that is no run")
     if not any(member.slots[0] in each.slots for each in found):
         problem = f"this WHERE belongs to the {clause.word} before it, but does not name '{member.alias}'"
         raise Fault("L055", clause.where.condition.span, problem, f"put the WHERE of the pattern before {clause.word}")

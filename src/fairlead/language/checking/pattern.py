@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from fairlead.dataclass import dataclass
+from fairlead.language.checking.runs import check_runs
 from fairlead.language.checking.type_declarations import unknown_type
 from fairlead.language.checking.typing.scope import AliasMember
 from fairlead.language.parsing import syntax
@@ -70,7 +71,8 @@ def _alternatives(pattern: syntax.Pattern) -> list[str] | None:
     """The patterns that an inner OR expands to; None if they are too many to show."""
     if isinstance(pattern, syntax.Element):
         alias = "" if pattern.alias.text == pattern.type.text else f" {pattern.alias.text}"
-        return [pattern.type.text + alias + (f"[{pattern.count.value}]" if pattern.count else "")]
+        repeat = _quantifier(pattern).canonical if pattern.repeat else ""
+        return [pattern.type.text + alias + (f"[{pattern.count.value}]" if pattern.count else "") + repeat]
     parts = [_alternatives(part) for part in pattern.parts]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -92,27 +94,40 @@ def _grouped(text: str, joined: str) -> str:
 def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> BranchPattern:
     nodes = tuple(syntax.elements(pattern))
     _check(nodes, catalogue)
-    elements, slots, places = _layout(tuple((n.alias.text, n.type.text, n.count.value if n.count else 1) for n in nodes))
+    elements, slots, places = _layout(tuple((n.alias.text, n.type.text, _quantifier(n)) for n in nodes))
     members = {
-        element.alias: AliasMember(element.alias, catalogue[element.type], places[element.alias], element.quantifier.most)
-        for element in elements
+        each.alias: AliasMember(
+            each.alias, catalogue[each.type], places[each.alias], len(places[each.alias]), each.quantifier.run
+        )
+        for each in elements
     }
-    return BranchPattern(nodes, elements, slots, _precedences(pattern, places), members)
+    precedences = _precedences(pattern, places)
+    check_runs(nodes, slots, [pair for each in precedences for pair in each.orders], catalogue)
+    return BranchPattern(nodes, elements, slots, precedences, members)
+
+
+def _quantifier(node: syntax.Element) -> Quantifier:
+    if node.repeat:
+        return Quantifier(node.repeat.least, node.repeat.most, run=True)
+    count = node.count.value if node.count else 1
+    return Quantifier(count, count)
 
 
 @lru_cache(maxsize=1024)
 def _layout(
-    named: tuple[tuple[str, str, int], ...],
+    named: tuple[tuple[str, str, Quantifier], ...],
 ) -> tuple[tuple[Element, ...], tuple[Slot, ...], Mapping[str, tuple[int, ...]]]:
-    """The elements, given as alias, type and count, their slots, and the slots of each alias. The ten thousand subscriptions of
-    a long text have few patterns, and share these."""
-    elements = tuple(Element(alias, type_, Quantifier(count, count)) for alias, type_, count in named)
+    """The elements, given as alias, type and quantifier, their slots, and the slots of each alias. Of one type, runs come after
+    the others. The ten thousand subscriptions of a long text have few patterns, and share these."""
+    elements = tuple(Element(*each) for each in named)
     used: Counter[str] = Counter()
     unsorted: list[Slot] = []
-    for element in elements:
-        for index in range(1, element.quantifier.most + 1):
+    for element in sorted(elements, key=lambda each: each.quantifier.run):
+        quantifier = element.quantifier
+        for index in range(1, 2 if quantifier.run else quantifier.least + 1):
             used[element.type] += 1
-            unsorted.append(Slot(element.type, used[element.type], element.alias, index))
+            run = quantifier if quantifier.run else None
+            unsorted.append(Slot(element.type, used[element.type], element.alias, index, run))
     slots = tuple(sorted(unsorted, key=lambda slot: (slot.type, slot.instance)))
     places = {alias: tuple(at for at, slot in enumerate(slots) if slot.alias == alias) for alias, _, _ in named}
     return elements, slots, places

@@ -1,4 +1,4 @@
-"""WHERE: which conjunct belongs to which branch, and its predicate there.
+"""WHERE and HAVING: which conjunct belongs to which branch, and its predicate there.
 
 A conjunct belongs to every branch that has all the names it uses. It is an error if no single branch has all of them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairlead.language.checking.runs import check_each, check_whole
 from fairlead.language.checking.typing.conditions import Conjunct, conjuncts, predicate
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
@@ -17,12 +18,16 @@ from fairlead.model.plans.expression import Predicate
 Placed = tuple[Conjunct, Predicate]
 
 
-def where(clause: syntax.Where, scopes: Sequence[Scope], source: RuleText) -> list[list[Placed]]:
+def where(clause: syntax.Where | syntax.Having, scopes: Sequence[Scope], source: RuleText) -> list[list[Placed]]:
     """For each branch its predicates with their conjuncts."""
+    check = check_whole if isinstance(clause, syntax.Having) else check_each
     placed: list[list[Placed]] = [[] for _ in scopes]
     for conjunct in conjuncts(clause.condition):
         for at in _branches(conjunct, scopes):
-            placed[at].append((conjunct, predicate(conjunct, scopes[at], source)))
+            found, runs = predicate(conjunct, scopes[at], source), scopes[at].runs
+            if runs or isinstance(clause, syntax.Having):
+                check([atom for term in found.condition.terms for atom in term], runs, conjunct.span)
+            placed[at].append((conjunct, found))
     return placed
 
 

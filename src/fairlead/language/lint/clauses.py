@@ -8,7 +8,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.plans.plan import Disposal
+from fairlead.model.plans.options import Disposal
 
 
 def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
@@ -31,7 +31,15 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding
 def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W012: a disposal that leaves older events queued, and no window that drops them."""
     subscription = checked.subscription
-    clause = next((each for each in checked.node.clauses if isinstance(each, syntax.DisposalClause)), None)
-    if clause and subscription.disposal is not Disposal.PREFIX_INFIX and subscription.within_us is None:
-        problem = f"DISPOSAL {clause.words} leaves events in the queues, and nothing limits how long they stay"
+    if subscription.within_us is not None:
+        return
+    for clause in checked.node.clauses:
+        match clause:
+            case syntax.DisposalClause() if subscription.disposal is not Disposal.PREFIX_INFIX:
+                what = f"DISPOSAL {clause.words} leaves events"
+            case syntax.Keeping():
+                what = f"KEEP {', '.join(each.text for each in clause.aliases)} leaves matched events"
+            case _:
+                continue
+        problem = f"{what} in the queues, and nothing limits how long they stay"
         yield LintFinding("W012", clause.span, problem, "add WITHIN if memory matters")

@@ -3,7 +3,7 @@ grammar; a test compares.)"""
 
 from __future__ import annotations
 
-CLAUSE_KEYWORDS = ("WHERE", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT")
+CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "KEEP", "LIMIT")
 """The words with which a clause begins."""
 ALL_KEYWORDS = (
     *(
@@ -16,11 +16,31 @@ ALL_KEYWORDS = (
         "SUBSCRIPTION",
         "MATCH",
         "WHERE",
+        "HAVING",
         "PER",
         "WITHIN",
         "MATCHING",
     ),
-    *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "BEFORE", "LIKE", "RLIKE", "NOT"),
+    *(
+        "DISPOSAL",
+        "LIMIT",
+        "PER KEY",
+        "EMIT",
+        "WITHOUT",
+        "CLOCK BY",
+        "AND",
+        "OR",
+        "THEN",
+        "AS",
+        "OF",
+        "IS",
+        "IN",
+        "BETWEEN",
+        "BEFORE",
+        "LIKE",
+        "RLIKE",
+        "NOT",
+    ),
     *(
         "NULL",
         "TRUE",
@@ -36,7 +56,8 @@ ALL_KEYWORDS = (
         "PER SOURCE",
         "IDLE",
     ),
-    *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END"),
+    *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END", "DISTINCT"),
+    *("ALL", "NONE", "ADVANCE", "UPTO", "LIMIT", "PER EVENT"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

@@ -1,7 +1,7 @@
 """The nodes of the syntax tree, one builder for each rule of the grammar, called bottom-up.
 
-Takes: the span of a rule, and its parts: leaves and built nodes. Gives: a node, or a `Fault` for a number that is too large or
-a quantifier. Never: looks up or down the tree.
+Takes: the span of a rule, and its parts: leaves and built nodes. Gives: a node, or a `Fault` for a number that is too
+large. Never: looks up or down the tree.
 """
 
 from __future__ import annotations
@@ -153,11 +153,15 @@ def _late(span: Span, parts: list[Any]) -> syntax.Late:
 
 def _element(span: Span, parts: list[Any]) -> syntax.Element:
     alias = _optional_word(parts)
-    return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), span)
+    repeat = next((each for each in parts if isinstance(each, syntax.Repeat)), None)
+    return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), repeat, span)
 
 
-def _quantifier(span: Span, parts: list[Any]) -> None:
-    raise Fault("L009", span, "repeated elements are not supported", "write a fixed count, such as q[3]")
+SIGNS: dict[str, tuple[int, int | None]] = {"PLUS": (1, None), "STAR": (0, None), "QUESTION": (0, 1)}
+
+
+def _repeat(span: Span, least: Leaf | None, most: Leaf | None) -> syntax.Repeat:
+    return syntax.Repeat(_whole(least).value if least else 0, _whole(most).value if most else None, span)
 
 
 def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:
@@ -196,6 +200,11 @@ def _case(span: Span, parts: list[Any]) -> syntax.Case:
     return syntax.Case(steps, None if len(steps) == len(parts) else parts[-1], span)
 
 
+def _upto(span: Span, parts: list[Any]) -> syntax.DisposalClause:
+    *end, alias = map(_word, parts)
+    return syntax.DisposalClause("UPTO", span, upto=alias, end=end[0] if end else None)
+
+
 def _words(parts: list[Any]) -> str:
     return " ".join(each.text.upper() for each in parts)
 
@@ -225,14 +234,23 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "element": _element,
     "alias": lambda span, parts: _word(parts[0]),
     "count": lambda span, parts: _whole(parts[0]),
-    "quantifier": _quantifier,
+    "repeated": lambda span, parts: syntax.Repeat(*SIGNS[parts[0].terminal], span),
+    "exactly": lambda span, parts: _repeat(span, parts[0], parts[0]),
+    "at_least": lambda span, parts: _repeat(span, parts[0], None),
+    "at_most": lambda span, parts: _repeat(span, None, parts[0]),
+    "from_to": lambda span, parts: _repeat(span, parts[0], parts[1]),
     "where": lambda span, parts: syntax.Where(parts[0], span),
+    "having": lambda span, parts: syntax.Having(parts[0], span),
     "per": lambda span, parts: syntax.Per(tuple(parts), span),
     "key": lambda span, parts: syntax.Key(tuple(each for each in parts if isinstance(each, syntax.KeyPart)), span),
     "key_part": _key_part,
     "within": lambda span, parts: syntax.Within(parts[0], span),
     "matching": lambda span, parts: syntax.MatchingClause(_words(parts), span),
     "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),
+    "advance": lambda span, parts: syntax.DisposalClause("ADVANCE", span, advance=_whole(parts[1])),
+    "upto": _upto,
+    "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts[1:])), span),
+    "limit_per_event": lambda span, parts: syntax.EventLimit(_whole(parts[0]), span),
     "emit": _emit,
     "assignments": lambda span, parts: parts,
     "assignment": lambda span, parts: syntax.Assignment(_word(parts[0]), parts[2]),
@@ -257,6 +275,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "interval": lambda span, parts: syntax.Prefixed(_word(parts[0]), parts[1], span),
     "timestamp": lambda span, parts: syntax.Prefixed(_word(parts[0]), _text(parts[1]), span),
     "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),
+    "distinct": lambda span, parts: syntax.Call(_word(parts[0]), (parts[1],), span, distinct=True),
     "cast": _cast,
     "case": _case,
     "step": lambda span, parts: (parts[0], parts[1]),

@@ -215,7 +215,23 @@ def _in(node: In, types: Sequence[EventType]) -> Evaluator:
 
 def _aggregate(node: Aggregate, types: Sequence[EventType]) -> Evaluator:
     function, kind, count = node.function, node.kind, len(node.slots)
+    if count == 1:
+        return _of_run(node, types[node.slots[0]])
     if node.attribute is None:
         return lambda binding: count
     fields = [_field(slot, node.attribute, types[slot]) for slot in node.slots]
     return lambda binding: aggregate(function, [each(binding) for each in fields], kind)
+
+
+def _of_run(node: Aggregate, schema: EventType) -> Evaluator:
+    """Over the events of a run, a tuple in the binding; or over one instance."""
+    slot, function, kind = node.slots[0], node.function, node.kind
+
+    def events(binding: Binding) -> Sequence[Any]:
+        held = binding[slot]
+        return held if isinstance(held, tuple) else (held,)
+
+    if node.attribute is None:
+        return lambda binding: len(events(binding))
+    field = _field(0, node.attribute, schema)
+    return lambda binding: aggregate(function, [field((event,)) for event in events(binding)], kind)

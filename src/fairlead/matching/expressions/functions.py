@@ -107,10 +107,14 @@ def like_pattern(pattern: str) -> LikePattern:
 
 
 def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
-    """Over the values that are not NULL."""
+    """Over the values that are not NULL; with `first` and `last`, over all."""
+    if function in ("first", "last"):
+        return values[0 if function == "first" else -1] if values else None
     present = [value for value in values if value is not None]
     if function == "count":
         return len(present)
+    if function == "count distinct":  # NaN is one value
+        return len({None if value != value else value for value in present})
     if not present:
         return None
     if any(value != value for value in present):

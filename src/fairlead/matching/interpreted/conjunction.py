@@ -1,12 +1,13 @@
 """One branch, compiled once and shared by all its keys: accepting, matching, disposing, forgetting.
 
-Before an arrival no relation is ready, so a new one contains the arriving event, and the search starts from it. That fails in
-three cases, which are tracked by `Instance.loose` and handled by a search over everything:
+Before an arrival no relation is ready, so a new one contains the arriving event, and the search starts from it; under ALL,
+NONE, UPTO and KEEP that is what a relation has to do (`Subscription.is_anchored`). Otherwise it fails in three cases, which are
+tracked by `Instance.loose` and handled by a search over everything:
 - FIRST PREFIX keeps matched events, so the remaining ones can already be a relation;
 - under CONTIGUOUS, an event that leaves the middle of a queue makes neighbours of two that were not;
-- an event that is in two queues (subtypes, unions) can take part in two ways.
+- an event that is in two queues (subtypes, unions) can take part in two ways; this is searched over everything in any case.
 
-Takes: an instance and an event. Gives: the members of the relation it completes, if any. Never: decides an absence.
+Takes: an instance and an event. Gives: the members of the relations that it completes. Never: decides an absence.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.attempt import QUEUED, Attempt
 from fairlead.matching.expressions.closures import Check, compile_condition, slot_types
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
-from fairlead.matching.interpreted.disposal import dispose, drop_dead
+from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
+from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
 from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
+from fairlead.matching.outcome import too_many_relations
 from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.plan import Branch, Disposal, Subscription
+from fairlead.model.limits import LIMITS
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Branch, Subscription
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class CompiledNoting:
         """Whether this noted event forbids these members. `width` is the number of slots, those of noted events included. In
         a reduced search (reduced_search.py) members can be missing that the clause does not read and that are of other types
         than the event."""
-        if not self.inside(event, members) or any(member and event.position == member.position for member in members):
+        if not self.inside(event, members) or any(event.position == each.position for each in flat(members) if each):
             return False
         binding: list[Event | None] = [*members, *[None] * (width - len(members))]
         binding[self.clause.slot] = event
@@ -95,9 +100,15 @@ class Conjunction:
         self, subscription: Subscription, branch: Branch, catalogue: Catalogue, attempt: Attempt | None = None
     ) -> None:
         self.attempt = attempt or Attempt()
-        self.disposal, self.matching, self.within = subscription.disposal, subscription.matching, subscription.within_us
+        self.disposal, self.matching, self.within = (
+            subscription.disposal_of(branch),
+            subscription.matching,
+            subscription.within_us,
+        )
+        self.name, self.limit = subscription.name, subscription.limit_per_event
+        self.disposer, self.anchored = Disposer(subscription, branch), subscription.is_anchored(branch)
         self.waiting = branch.waiting
-        self.search = Search(branch, subscription.matching, catalogue, self.attempt)
+        self.search = Search(branch, subscription.matching, catalogue, self.attempt, self.anchored)
         types = slot_types(branch, catalogue)
         self.width = len(types)
         self.slots_of_queue = [branch.slots_of_type[name] for name in branch.queue_types]
@@ -141,7 +152,8 @@ class Conjunction:
         noted = [at for at in route.noting if self.noting[at].accepts(event)]
         return entered, noted
 
-    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
+    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Any, ...]]:
+        """Of each relation what each slot holds: an event, or the tuple of a run."""
         self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
         # 1. the window: events older than the window leave; an event that is itself too old does not enter
         if self.within is not None and event.time is not None and self._expire(instance, event.time):
@@ -157,10 +169,13 @@ class Conjunction:
             if at in self.patient:
                 self._cancel(instance, at, event)
         # 3. match and dispose
-        members = self._match(instance, entered) if len(barred) < len(entered) or (entered and instance.loose) else None
-        if members is not None:
-            self._dispose(instance, members)
-        return members
+        inside = [at for at in entered if at not in barred]
+        if self.search.runs is not None:
+            return self._match_with_runs(instance, inside, event)
+        found = self._match(instance, event, inside) if inside or (entered and instance.loose) else []
+        if found:
+            self._dispose(instance, found)
+        return found
 
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
         """Whether an event noted so far forbids these members, which would have to wait."""
@@ -181,14 +196,32 @@ class Conjunction:
                 members[clause.policy.anchor] = event
                 yield from ((at, each) for each in noted[at] if clause.forbidden(each, members, self.width))
 
-    def _match(self, instance: Instance, entered: list[int]) -> tuple[Event, ...] | None:
+    def _match(self, instance: Instance, event: Event, entered: list[int]) -> list[tuple[Event, ...]]:
         unspoilt = [self._unspoilt(instance, at) for at in self.searched]
-        if not instance.loose and len(entered) == 1:
-            found = self.search.find(instance.queues, entered[0], unspoilt)
-        else:
-            found = self.search.find(instance.queues, None, unspoilt)
+        if self.search.overlapping and self.anchored:
+            unspoilt.append(lambda members: any(each and each.position == event.position for each in members))
+        newest = entered[0] if not instance.loose and len(entered) == 1 else None
+        if self.matching.all:
+            most = LIMITS.relations_per_event_max
+            made = self.search.find_all(instance.queues, newest, unspoilt, self.limit or most + 1)
+            if len(made) > most:
+                raise too_many_relations(self.name)
+            return made
+        found = self.search.find(instance.queues, newest, unspoilt)
+        if newest is None:
             instance.loose = instance.loose and found is not None
-        return None if found is None else tuple(found)
+        return [] if found is None else [tuple(found)]
+
+    def _match_with_runs(self, instance: Instance, entered: list[int], event: Event) -> list[tuple[Any, ...]]:
+        """A relation with runs contains the event, so nothing is ever ready before it."""
+        if not entered:
+            return []
+        unspoilt = [self._unspoilt(instance, at) for at in self.searched]
+        members = self.search.find_with_runs(instance.queues, entered[0], event, unspoilt)
+        if members is None:
+            return []
+        self.disposer.dispose(instance.queues, [tuple(members)])
+        return [tuple(members)]
 
     def _unspoilt(self, instance: Instance, at: int) -> Check:
         """That no event noted for a clause forbids members: as many of them as the clause can ask for are there."""
@@ -210,7 +243,7 @@ class Conjunction:
         for queue in instance.queues:
             if any(each.time < horizon for each in queue):  # type: ignore[operator]
                 queue[:] = [each for each in queue if each.time >= horizon]  # type: ignore[operator]
-                instance.loose = instance.loose or self.matching.contiguous
+                instance.loose = instance.loose or (self.matching.contiguous and not self.anchored)
         return False
 
     def is_late(self, instance: Instance, event: Event) -> bool:
@@ -219,10 +252,11 @@ class Conjunction:
             return False
         return event.time < instance.clock - self.within
 
-    def _dispose(self, instance: Instance, members: tuple[Event, ...]) -> None:
-        dispose(instance.queues, self.slots_of_queue, members, self.disposal)
+    def _dispose(self, instance: Instance, found: list[tuple[Event, ...]]) -> None:
+        self.disposer.dispose(instance.queues, found)
         parted = self.matching.contiguous and (self.disposal is Disposal.INFIX or self.search.overlapping)
-        if self.disposal is Disposal.FIRST_PREFIX or parted:
+        sliding = self.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE)
+        if (sliding or parted) and not self.anchored:
             instance.loose = True
 
     def _cancel(self, instance: Instance, at: int, event: Event) -> None:

@@ -27,7 +27,12 @@ def needs_in_front(branch: Branch) -> QueueNeeds:
     for queue in range(len(branch.queue_types)):
         slots = [slot for slot, each in enumerate(queue_of) if each == queue]
         needs = [
-            Counter(queue_of[a] for a, b in pairs if b == slot and queue_of[a] != queue and (b, a) not in pairs)
+            Counter(
+                queue_of[a]
+                for a, b in pairs
+                if b == slot and queue_of[a] != queue and (b, a) not in pairs
+                for _ in range(branch.runs[a].least if a in branch.runs else 1)
+            )
             for slot in slots
         ]
         if all(needs):

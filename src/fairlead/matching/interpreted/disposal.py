@@ -1,41 +1,78 @@
-"""What leaves the queues of a key, event by event: by a match (DISPOSAL), or since it can be in no later relation.
+"""What leaves the queues of a key, event by event: by matches (DISPOSAL, KEEP), or since it can be in no later relation.
 
-    FIRST PREFIX    what stands up to the first member of its queue
-    PREFIX INFIX    up to the last
-    INFIX           the members
-    otherwise       the members, and what stands after the first of them
+    FIRST PREFIX     what stands up to the first member of its queue
+    PREFIX INFIX     up to the last
+    ADVANCE n        up to the n-th
+    INFIX            the members
+    INFIX POSTFIX    the members, and what stands after the first of them
+    UPTO x           what stands before x, in every queue
+    NONE             nothing
 
-An event that is in two queues and a member in one of them leaves both, except under FIRST PREFIX. Kernels have the same in
-compiled/codegen/disposal.py.
+Members that KEEP names stay, and do not count as members. An event that is in two queues and a member in one of them leaves
+both under PREFIX INFIX, INFIX and INFIX POSTFIX. Kernels have the same in compiled/codegen/disposal.py and union_disposal.py.
 
-Takes: queues, and the members of a match. Gives: the queues with what is left. Never: matches anything.
+Takes: queues, and the members of the matches of an event. Gives: the queues with what is left. Never: matches anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from fairlead.matching.interpreted.dead_events import Needs
+from fairlead.matching.interpreted.runs import flat
 from fairlead.model.events.event import Event
-from fairlead.model.plans.plan import Disposal
+from fairlead.model.events.position import Position
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Branch, Subscription
 
 Queues = list[list[Event]]
 
 
-def dispose(queues: Queues, slots: Sequence[tuple[int, ...]], members: tuple[Event, ...], disposal: Disposal) -> None:
-    """After a match. `slots`: those of each queue."""
-    positions = {member.position for member in members}
-    for at, queue in enumerate(queues):
-        mine = [members[slot].position for slot in slots[at]]
-        first, last = min(mine), max(mine)
-        if disposal is Disposal.FIRST_PREFIX:
-            queue[:] = [event for event in queue if event.position > first]
-        elif disposal is Disposal.PREFIX_INFIX:
-            queue[:] = [event for event in queue if event.position > last and event.position not in positions]
-        elif disposal is Disposal.INFIX:
-            queue[:] = [event for event in queue if event.position not in positions]
-        else:
-            queue[:] = [event for event in queue if event.position < first and event.position not in positions]
+class Disposer:
+    """The disposal of a branch."""
+
+    def __init__(self, subscription: Subscription, branch: Branch) -> None:
+        self.disposal, self.advance = subscription.disposal_of(branch), subscription.advance
+        self.kept, self.upto = branch.kept, branch.upto
+        self.slots = [
+            tuple(slot for slot in branch.slots_of_type[name] if slot not in branch.kept) for name in branch.queue_types
+        ]
+        """Those of each queue, without those of KEEP."""
+        self.everywhere = self.disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.INFIX_POSTFIX)
+
+    def dispose(self, queues: Queues, found: Sequence[tuple[Any, ...]]) -> None:
+        """After the matches of one event; each has by slot an event, or the tuple of a run."""
+        if self.disposal is Disposal.NONE:
+            return
+        kept = _positions(found, self.kept)
+        gone = {position for slots in self.slots for position in _positions(found, slots)} - kept
+        for queue, slots in zip(queues, self.slots, strict=True):
+            mine = sorted(_positions(found, slots))
+            leaves = self._leaving(mine, found)
+            queue[:] = [
+                event
+                for event in queue
+                if event.position in kept or not (leaves(event.position) or (self.everywhere and event.position in gone))
+            ]
+
+    def _leaving(self, mine: list[Position], found: Sequence[tuple[Any, ...]]) -> Callable[[Position], bool]:
+        """Which positions of a queue leave, beside those of the members. `mine`: its members, in order."""
+        if self.upto:
+            places = _positions(found, self.upto)
+            place = min(places) if self.disposal is Disposal.UPTO_FIRST else max(places)
+            return lambda position: position < place
+        if not mine or self.disposal is Disposal.INFIX:
+            return lambda position: False
+        if self.disposal is Disposal.INFIX_POSTFIX:
+            return lambda position: position >= mine[0]
+        count = {Disposal.FIRST_PREFIX: 1, Disposal.ADVANCE: self.advance}.get(self.disposal, len(mine))
+        end = mine[min(count, len(mine)) - 1]
+        return lambda position: position <= end
+
+
+def _positions(found: Sequence[tuple[Any, ...]], slots: Iterable[int]) -> set[Position]:
+    return {member.position for members in found for member in flat([members[slot] for slot in slots])}
 
 
 def drop_dead(queues: Queues, needs: Sequence[tuple[int, tuple[Needs, ...]]], circular: bool) -> list[tuple[int, Event]]:

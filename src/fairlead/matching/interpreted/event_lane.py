@@ -149,7 +149,8 @@ class EventLane:
         if emitter is None:
             return Relation(subscription, number, identity, match.members, at, runs=match.runs)
         schema, fields = emitter
-        emitted = tuple((name, kind, evaluate(match.members)) for name, kind, evaluate in fields)
+        held = self.plan[subscription].branches[match.branch].grouped(match.members, match.runs)
+        emitted = tuple((name, kind, evaluate(held)) for name, kind, evaluate in fields)
         return Relation(subscription, number, identity, match.members, at, schema.name, emitted, match.runs)
 
     def waiting(self) -> list[str]:

@@ -12,17 +12,22 @@ Takes: a branch, compiled once, and queues. Gives: the members in signature orde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.reduced_search import Semijoin
+from fairlead.matching.interpreted.runs import Runs
 from fairlead.matching.noted_events import is_early
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType, Kind
 from fairlead.model.plans.expression import Compare, Predicate, slots_of
-from fairlead.model.plans.plan import Branch, Disposal, Matching, Subscription
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Branch, Subscription
 
 Queues = Sequence[list[Event]]
 STEPS_FIRST, STEPS_EACH = 64, 2
@@ -34,24 +39,50 @@ class Exhausted(Exception):
 
 
 class Search:
-    def __init__(self, branch: Branch, matching: Matching, catalogue: Catalogue, attempt: Attempt | None = None) -> None:
+    def __init__(
+        self,
+        branch: Branch,
+        matching: Matching,
+        catalogue: Catalogue,
+        attempt: Attempt | None = None,
+        anchored: bool = False,
+    ) -> None:
         self.attempt = attempt or Attempt()
         self.size = len(branch.slots)
         self.recent, self.contiguous = matching.recent, matching.contiguous
         queue_of = {name: at for at, name in enumerate(branch.queue_types)}
         self.queue_of_slot = [queue_of[slot.type] for slot in branch.slots]
         self.follows = [at > 0 and branch.slots[at - 1].type == slot.type for at, slot in enumerate(branch.slots)]
-        self.needed = [len(branch.slots_of_type[name]) for name in branch.queue_types]
+        self.runs = Runs(branch, self.recent, slot_types(branch, catalogue)) if branch.runs else None
+        self.is_run = [slot.run is not None for slot in branch.slots]
+        self.needed = [
+            sum(branch.runs[at].least if at in branch.runs else 1 for at in branch.slots_of_type[name])
+            for name in branch.queue_types
+        ]
         self.newest_slot = [branch.slots_of_type[name][0 if self.recent else -1] for name in branch.queue_types]
         self.overlapping = overlapping(branch, catalogue)
         checks = _checks(branch, catalogue)
-        self.constraints = _constraints(branch, catalogue, self.recent, self.contiguous)
+        self.constraints = [] if branch.runs else _constraints(branch, catalogue, self.recent, self.contiguous, anchored)
         self.reductions: dict[int | None, Reduction] = {}
         """By the slot of the newest event."""
         self.steps = self.most = 0
         """Steps of the last search, and the most it may take."""
         self.free_plan = _schedule(checks, self.size, None)
         self.bound_plans = {slot: _schedule(checks, self.size, slot) for slot in self.newest_slot}
+
+    def find_all(self, queues: Queues, newest: int | None, unspoilt: Sequence[Check], most: int) -> list[tuple[Event, ...]]:
+        """Every relation, in the order of the search, but no more than `most`; otherwise as `find`."""
+        if any(len(queue) < needed for queue, needed in zip(queues, self.needed, strict=True)):
+            return []
+        members: list[Event | None] = [None] * self.size
+        bound, plan = None, self.free_plan
+        if newest is not None:
+            bound = self.newest_slot[newest]
+            plan = self.bound_plans[bound]
+            members[bound] = queues[newest][-1]
+            if not all(check(members) for check in plan[-1]):
+                return []
+        return list(islice(self._every(0, queues, members, [-1] * self.size, bound, plan, unspoilt), most))
 
     def find(self, queues: Queues, newest: int | None, unspoilt: Sequence[Check] = ()) -> list[Event] | None:
         """The first relation; with `newest`, the first that contains the last event of that queue. `unspoilt`: for each
@@ -75,6 +106,31 @@ class Search:
             return self.reduced(queues, newest, unspoilt)
         self.attempt.spend(self.steps)
         return members if found else None  # type: ignore[return-value]
+
+    def find_with_runs(self, queues: Queues, newest: int, event: Event, unspoilt: Sequence[Check] = ()) -> list[Any] | None:
+        """The first relation that contains the event, the last of that queue: by slot an event, or the tuple of a run."""
+        assert self.runs is not None
+        if any(len(queue) < needed for queue, needed in zip(queues, self.needed, strict=True)):
+            return None
+        free = newest in self.runs.queues or self.overlapping
+        members: list[Event | None] = [None] * self.size
+        bound, plan = None, self.free_plan
+        if not free:
+            bound = self.newest_slot[newest]
+            plan, members[bound] = self.bound_plans[bound], event
+            if not all(check(members) for check in plan[-1]):
+                return None
+        made: list[Any] = []
+
+        def whole(found: Sequence[Event | None]) -> bool:
+            assert self.runs is not None
+            made[:] = self.runs.gathered(found, queues, event) or ()
+            return bool(made) and all(check(made) for check in unspoilt)
+
+        self.steps, self.most = 0, sys.maxsize
+        is_found = self._fill(0, queues, members, [-1] * self.size, bound, plan, (whole,))
+        self.attempt.spend(self.steps)
+        return made if is_found else None
 
     def reduced(self, queues: Queues, newest: int | None, unspoilt: Sequence[Check]) -> list[Event] | None:
         """The same, by the reduced search."""
@@ -102,6 +158,8 @@ class Search:
     ) -> bool:
         if slot == self.size:
             return all(check(members) for check in unspoilt)
+        if self.is_run[slot]:  # it follows from the others
+            return self._fill(slot + 1, queues, members, places, bound, plan, unspoilt)
         queue = queues[self.queue_of_slot[slot]]
         previous = places[slot - 1] if self.follows[slot] else None
         for at in self._candidates(len(queue), previous, slot == bound):
@@ -121,6 +179,35 @@ class Search:
         if slot != bound:
             members[slot] = None
         return False
+
+    def _every(
+        self,
+        slot: int,
+        queues: Queues,
+        members: list[Event | None],
+        places: list[int],
+        bound: int | None,
+        plan: list[list[Check]],
+        unspoilt: Sequence[Check],
+    ) -> Iterator[tuple[Event, ...]]:
+        if slot == self.size:
+            if all(check(members) for check in unspoilt):
+                yield tuple(members)  # type: ignore[arg-type]
+            return
+        queue = queues[self.queue_of_slot[slot]]
+        previous = places[slot - 1] if self.follows[slot] else None
+        for at in self._candidates(len(queue), previous, slot == bound):
+            self.attempt.spend(1)
+            event = queue[at]
+            if slot != bound:
+                if self.overlapping and self._taken(event, members, slot):
+                    continue
+                members[slot] = event
+            places[slot] = at
+            if all(check(members) for check in plan[slot]):
+                yield from self._every(slot + 1, queues, members, places, bound, plan, unspoilt)
+        if slot != bound:
+            members[slot] = None
 
     def _candidates(self, length: int, previous: int | None, is_bound: bool) -> range:
         """The queue places to try for a slot, in the order of the matching option."""
@@ -152,15 +239,20 @@ def overlapping(branch: Branch, catalogue: Catalogue) -> bool:
 
 def can_be_loose(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
     """Whether, after a match or an expiry, a relation without the newest event may be ready."""
-    parts = subscription.disposal is Disposal.INFIX or subscription.within_us is not None or overlapping(branch, catalogue)
-    return subscription.disposal is Disposal.FIRST_PREFIX or (subscription.matching.contiguous and parts)
+    if subscription.is_anchored(branch):
+        return False
+    disposal = subscription.disposal_of(branch)
+    parts = disposal is Disposal.INFIX or subscription.within_us is not None or overlapping(branch, catalogue)
+    sliding = disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE)
+    return sliding or (subscription.matching.contiguous and parts)
 
 
 def _checks(branch: Branch, catalogue: Catalogue) -> list[tuple[frozenset[int], Check]]:
     """Every predicate and every pair of members that is put in order, with the slots it reads."""
     types = slot_types(branch, catalogue)
     checks = [(frozenset(each.slots), compile_condition(each.condition, types)) for each in branch.predicates]
-    return checks + [(frozenset(pair), _before(*pair)) for pair in branch.orders]
+    checks += [(frozenset(pair), _before(*pair)) for pair in branch.orders]
+    return [(slots, check) for slots, check in checks if slots.isdisjoint(branch.runs)]
 
 
 def _before(a: int, b: int) -> Check:
@@ -183,7 +275,7 @@ Entry = tuple[Constraint, Check | None, tuple[Evaluator, Evaluator] | None]
 """A constraint with its test (neighbours have none) and, if it is a comparison of one slot with another, its sides."""
 
 
-def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous: bool) -> list[Entry]:
+def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous: bool, anchored: bool) -> list[Entry]:
     """Everything that a relation has to satisfy; last, clauses about noted events, whose tests are passed with the queues."""
     types = slot_types(branch, catalogue)
     made: list[Entry] = [_entry(each, types) for each in branch.predicates]
@@ -202,6 +294,8 @@ def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous:
     for clause in (each for each in branch.prompt if not is_early(branch, each, catalogue)):
         read = {slot for each in clause.predicates for slot in each.slots} - {clause.slot}
         made.append((Constraint(frozenset({*clause.anchors, *read, *branch.twins(clause, catalogue)})), None, None))
+    if anchored and overlapping(branch, catalogue):  # the newest event is a member
+        made.append((Constraint(frozenset(range(len(branch.slots)))), None, None))
     return made
 
 

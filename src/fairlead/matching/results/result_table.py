@@ -84,7 +84,7 @@ def table_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View,
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
         frame.branch[each.at], frame.at[each.at] = each.block.branch_number, each.words
         frame.width[each.at], frame.sign[each.at] = each.refs.widths, each.block.sign
-    return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)))
+    return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)), None)
 
 
 def _words(frame: Frame, rows: Sequence[BlockRows]) -> Numbers:
@@ -119,10 +119,19 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
     words = np.array([position_word(member.position) for member in members], dtype=np.int64)
     found = parts_of(chunk, np.arange(len(words)), np.array([rows[key] for key in keys], dtype=np.int64))
     ids = from_hex([each.id for each in relations])
-    return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations))
+    return _table(
+        layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), [each.runs for each in relations]
+    )
 
 
-def _table(layout: ResultLayout, frame: Frame, ids: Ids, members: Taken, emitted: pa.Array) -> pa.Table:
+def _table(
+    layout: ResultLayout,
+    frame: Frame,
+    ids: Ids,
+    members: Taken,
+    emitted: pa.Array,
+    runs: Sequence[tuple[int, ...] | None] | None,
+) -> pa.Table:
     offsets, count = number_array(frame.offsets.astype(np.int32)), len(ids)
     positions, schema = number_array(majors_of(members.words)), layout.schema
     structs = pa.StructArray.from_arrays(
@@ -145,6 +154,8 @@ def _table(layout: ResultLayout, frame: Frame, ids: Ids, members: Taken, emitted
         pa.ListArray.from_arrays(offsets, structs, type=schema.field("members").type),
         emitted,
     ]
+    if layout.ragged:
+        columns.append(pa.array(runs or [None] * count, type=schema.field("runs").type))
     if layout.signed:
         columns.append(number_array(frame.sign))
     else:

@@ -65,7 +65,10 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     waits = any(each.waits for each in above)  # absences upstream are also decided by the time of the events that are read here
     uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
-    lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
+    disposal = f"{subscription.disposal.code}{subscription.advance or ''}"
+    lines = [f"{subscription.matching.code} {disposal} within={subscription.within_us}"]
+    lines += [] if subscription.limit_per_event is None else [f"limit {subscription.limit_per_event} per event"]
+    lines += [] if subscription.limit is None else [str(subscription.limit)]
     lines += [] if subscription.order is None else [subscription.order.canonical]
     lines += _type_lines(subscription, catalogue)
     times = [f"time {name} {_time(name, catalogue)}" for name in concrete]
@@ -123,6 +126,7 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
 
 def _predicates(branch: Branch) -> Iterator[Predicate]:
     yield from branch.predicates
+    yield from branch.having
     for clause in branch.clauses:
         yield from clause.predicates
 
@@ -146,9 +150,12 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
     """The content of a branch, without its aliases."""
     names = branch.canonical_names()
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
+    lines += _where("having", branch.having, names)
     lines += sorted(each.line for each in branch.clauses if not isinstance(each, NotingClause))
     for clause in branch.noting:
         lines += _clause_lines(clause, names)
+    lines += [f"keep {' '.join(names[slot] for slot in branch.kept)}"] if branch.kept else []
+    lines += [f"upto {' '.join(names[slot] for slot in branch.upto)}"] if branch.upto else []
     lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
     if branch.emission:
         schema = catalogue[branch.emission.type]

@@ -175,7 +175,8 @@ class Call(ExpressionNode):
 
 @dataclass(frozen=True)
 class Aggregate(ExpressionNode):
-    """count, sum, avg, min, max over the instances of one element. `attribute` is None for count(q)."""
+    """count, sum, avg, min, max over the instances of one element, or the events of its run; of a run also first, last and
+    `count DISTINCT`. `attribute` is None for count(q)."""
 
     function: str
     slots: tuple[int, ...]
@@ -187,7 +188,8 @@ class Aggregate(ExpressionNode):
 
     def text(self, names: Sequence[str]) -> str:
         dot = f".{self.attribute}" if self.attribute else ""
-        return f"{self.function}({' '.join(names[slot] + dot for slot in self.slots)})"
+        inner = " ".join(names[slot] + dot for slot in self.slots)
+        return f"count(DISTINCT {inner})" if self.function == DISTINCT else f"{self.function}({inner})"
 
 
 @dataclass(frozen=True)
@@ -352,6 +354,9 @@ COMPARISONS: dict[str, str] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": 
 
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
+DISTINCT = "count distinct"
+RUN_AGGREGATES = ("first", "last", DISTINCT)
+"""Aggregates of runs only."""
 
 
 def leaves(node: Expression) -> Iterator[Leaf]:

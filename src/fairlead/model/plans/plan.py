@@ -12,68 +12,37 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from enum import Enum
 from functools import cached_property
+from itertools import islice
+from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import Place, bounded, printable, require_registered
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
+from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import Expression, Predicate
-
-
-class Matching(Enum):
-    """Which of the possible relations is selected, as (the papers' code, the language's words)."""
-
-    FIRST = ("FR", "FIRST")
-    FIRST_CONTIGUOUS = ("FRC", "FIRST CONTIGUOUS")
-    RECENT = ("MR", "RECENT")
-    RECENT_CONTIGUOUS = ("MRC", "RECENT CONTIGUOUS")
-
-    @property
-    def code(self) -> str:
-        return self.value[0]
-
-    @property
-    def words(self) -> str:
-        return self.value[1]
-
-    @property
-    def recent(self) -> bool:
-        """The queues are scanned backwards, so instance i+1 is older than instance i."""
-        return self in (Matching.RECENT, Matching.RECENT_CONTIGUOUS)
-
-    @property
-    def contiguous(self) -> bool:
-        """The instances of one type are adjacent in that type's queue."""
-        return self in (Matching.FIRST_CONTIGUOUS, Matching.RECENT_CONTIGUOUS)
-
-
-class Disposal(Enum):
-    """Which events leave each queue after a match."""
-
-    PREFIX_INFIX = ("PI", "PREFIX INFIX")
-    INFIX = ("I", "INFIX")
-    INFIX_POSTFIX = ("IP", "INFIX POSTFIX")
-    FIRST_PREFIX = ("FP", "FIRST PREFIX")
-
-    @property
-    def code(self) -> str:
-        return self.value[0]
-
-    @property
-    def words(self) -> str:
-        return self.value[1]
+from fairlead.model.plans.options import Disposal, Matching
 
 
 @dataclass(frozen=True)
 class Quantifier:
-    """How many events an element takes. Today always a fixed count; a range allows for repetition later."""
+    """How many events an element takes: a fixed count, or with a run from `least` to `most` of them, None for any number."""
 
     least: int = 1
-    most: int = 1
+    most: int | None = 1
+    run: bool = False
+
+    @property
+    def several(self) -> bool:
+        """More than one event, or any number of them."""
+        return self.run or self.least > 1
+
+    @property
+    def canonical(self) -> str:
+        return f"{{{self.least},{'' if self.most is None else self.most}}}"
 
 
 @dataclass(frozen=True)
@@ -87,12 +56,14 @@ class Element:
 
 @dataclass(frozen=True)
 class Slot:
-    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`."""
+    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`. A run is one place."""
 
     type: str
     instance: int
     alias: str
     alias_index: int = 1
+    run: Quantifier | None = None
+    """How many events it takes, if it is a run; otherwise one."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +86,25 @@ class Branch:
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each type of the branch (those of noted events too) the attributes of its key; empty without PER."""
     emission: Emission | None = None
+    kept: tuple[int, ...] = ()
+    """The slots of KEEP: their events do not leave by a match."""
+    upto: tuple[int, ...] = ()
+    """The slots of the element that DISPOSAL UPTO names."""
+    having: tuple[Predicate, ...] = ()
+    """Conditions on whole runs: what they read of a run are aggregates."""
+
+    @cached_property
+    def runs(self) -> Mapping[int, Quantifier]:
+        """The slots that hold runs, in their order, and how many events each takes."""
+        return {at: slot.run for at, slot in enumerate(self.slots) if slot.run is not None}
+
+    def grouped(self, members: Sequence[Any], lengths: Sequence[int] | None) -> Sequence[Any]:
+        """What each slot holds, of members one after the other: an event, or for a run a tuple of events."""
+        if lengths is None:
+            return members
+        rest = iter(members)
+        runs = [tuple(islice(rest, length)) for length in lengths]
+        return [run if at in self.runs else run[0] for at, run in enumerate(runs)]
 
     @cached_property
     def queue_types(self) -> tuple[str, ...]:
@@ -161,13 +151,15 @@ class Branch:
 
     def alias_names(self) -> list[str]:
         """The name of each slot for users, those of noted events at the end."""
-        counts = {element.alias: element.quantifier.most for element in self.elements}
-        members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
+        counted = {element.alias for element in self.elements if element.quantifier.several}
+        members = [s.alias if s.alias not in counted or s.run else f"{s.alias}[{s.alias_index}]" for s in self.slots]
         return members + [each.alias for each in self.noting]
 
     def canonical_names(self) -> list[str]:
         """Names that do not depend on aliases, for digests."""
-        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self.noting]
+        return [f"{slot.type}[{slot.instance}]" + (slot.run.canonical if slot.run else "") for slot in self.slots] + [
+            f"!{each.slot}" for each in self.noting
+        ]
 
 
 @dataclass(frozen=True)
@@ -180,6 +172,10 @@ class Subscription:
     within_us: int | None = None
     matching: Matching = Matching.FIRST
     disposal: Disposal = Disposal.PREFIX_INFIX
+    advance: int = 0
+    """The n of DISPOSAL ADVANCE n."""
+    limit_per_event: int | None = None
+    """The n of LIMIT n PER EVENT."""
     emits: str | None = None
     digest: str = ""
     text: str = ""
@@ -189,6 +185,8 @@ class Subscription:
     """For each branch of the text, its number; empty if that is the order of the numbers."""
     order: EventOrder | None = None
     """By what its events are ordered, if that is not the order of the input: then ids are made of the members' identities."""
+    limit: Limit | None = None
+    """How many relations are delivered at most."""
 
     @property
     def in_text_order(self) -> Sequence[int]:
@@ -207,15 +205,46 @@ class Subscription:
         """The subscription with some of its branches: they find the same relations, with the same ids."""
         return replace(self, branches=tuple(self.branches[at] for at in numbers), numbers=tuple(map(self.number, numbers)))
 
+    @property
+    def disposal_words(self) -> str:
+        """Its disposal, as the text says it."""
+        if self.disposal is Disposal.ADVANCE:
+            return f"{self.disposal.words} {self.advance}"
+        if self.disposal.upto:
+            branch = self.branches[0]
+            return f"{self.disposal.words} {branch.slots[branch.upto[0]].alias}"
+        return self.disposal.words
+
+    @property
+    def kept_aliases(self) -> tuple[str, ...]:
+        """The elements of KEEP."""
+        return tuple(dict.fromkeys(branch.slots[slot].alias for branch in self.branches for slot in branch.kept))
+
+    def disposal_of(self, branch: Branch) -> Disposal:
+        """ADVANCE n is PREFIX INFIX where a match has no more than n events of a type."""
+        if self.disposal is not Disposal.ADVANCE or self.matching.all:
+            return self.disposal
+        most = max(map(len, branch.slots_of_type.values()))
+        return Disposal.PREFIX_INFIX if self.advance >= most else self.disposal
+
+    def is_anchored(self, branch: Branch) -> bool:
+        """A relation of this branch contains the arriving event, because a match may leave all its members queued."""
+        return self.matching.all or self.disposal is Disposal.NONE or self.disposal.upto or bool(branch.kept)
+
     @cached_property
     def waits(self) -> bool:
         """Some of its relations wait until a time has passed, so it needs the time."""
         return any(branch.waiting for branch in self.branches)
 
     @cached_property
+    def has_runs(self) -> bool:
+        return any(branch.runs for branch in self.branches)
+
+    @cached_property
     def types(self) -> tuple[str, ...]:
-        """Every type named by the subscription, sorted."""
-        return tuple(sorted({name for branch in self.branches for name in branch.types}))
+        """Every type named by the subscription, sorted; those that only tell it the time too."""
+        named = {name for branch in self.branches for name in branch.types}
+        return tuple(sorted(named.union(*(each.clock for branch in self.branches for each in branch.waiting))))
 
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
         """The concrete event types that the subscription reads; heartbeats are always among them."""

@@ -6,6 +6,8 @@
     members                      for each: type, position, place, and the attributes of all member types, null if the
                                  member's type has no such attribute
     emitted                      type and attributes of the derived event; null if nothing is emitted
+    runs                         how many of the members each element has, in signature order; only if a pattern has
+                                 runs (`q+`), and null for a relation whose pattern tells it
     sign                         1, or -1 if the delivery takes the relation back; only in a signed layout
 
 Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. The schema's
@@ -29,6 +31,7 @@ from fairlead.model.plans.plan import Plan
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 METADATA = b"fairlead.relations"
+RUNS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 RESERVED = ("type", "position", "place")
 
 
@@ -57,6 +60,8 @@ class ResultLayout:
     catalogue: Catalogue
     signed: bool = False
     """Relations can be taken back."""
+    ragged: bool = False
+    """A pattern has runs."""
 
     @cached_property
     def member_type(self) -> pa.DataType:
@@ -78,6 +83,7 @@ class ResultLayout:
             _present("positions", pa.list_(_present("element", pa.int64()))),
             _present("members", pa.list_(_present("element", self.member_type))),
             pa.field("emitted", self.emitted_type),
+            *([pa.field("runs", RUNS)] if self.ragged else []),
             *([_present("sign", pa.int8())] if self.signed else []),
         ]
         held = {"members": self._held(self.types, self.members), "emitted": self._held(self.derived, self.emitted)}
@@ -107,6 +113,7 @@ def layout_of(plan: Plan, subscription: str | None = None) -> ResultLayout:
         columns_of_types(derived, plan.catalogue, ("type",)),
         plan.catalogue,
         signed=plan.revises,
+        ragged=any(each.has_runs for each in chosen),
     )
 
 

@@ -24,7 +24,7 @@ from fairlead.errors import UsageError
 from fairlead.model.arguments import subscription_named
 from fairlead.runtime.live.core.event_table import EventTable, Selection, selection_of, selection_of_group
 from fairlead.runtime.live.core.stream_groups import groups_of
-from fairlead.runtime.live.merged_streams import caught_up, open_streams
+from fairlead.runtime.live.merged_streams import Lease, caught_up, open_streams
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.subscriber.stream_reader import blocks_until, report
 from fairlead.transport.admission.problems import not_published, unknown_type
@@ -88,7 +88,17 @@ async def export(
     selection = what if isinstance(what, Selection) else await select(log, what)
     if selection.ordered:
         selection = selection.by_topic()
+    lease = Lease(log, [each for each in selection.topics if len(each) > 1])
+    try:
+        return await _written(log, selection, path, position, lease)
+    finally:
+        await lease.give_up()
+
+
+async def _written(log: Log, selection: Selection, path: str | os.PathLike[str], position: str, lease: Lease) -> Exported:
     table = EventTable(selection, report, position, origin=_origin(selection))
+    if any(len(each) > 1 for each in selection.topics):
+        await lease.take(patience=PATIENCE_SECONDS)
     streams, events = await open_streams(log, selection.topics), 0
     ends = await complete(log, streams, selection)
     left_out = [position] if selection.ordered else []

@@ -23,17 +23,29 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from fairlead.errors import LogError, StateError
+from fairlead.runtime.live.stream_removal import KEY as REMOVAL
+from fairlead.runtime.live.stream_removal import (
+    StreamRemoval,
+    begin_removal,
+    current_removal,
+    end_removal,
+    plan_removal,
+    require_no_removal,
+)
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.transport.log.entry_values import entry_value
-from fairlead.transport.log.names import LEASES, MERGED, TRIMS, merged_stream
+from fairlead.transport.log.names import LEASES, MERGED, TOPICS, TRIMS, merged_stream
 from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Log, MergeLag, Stream
+from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stream, Unavailable
 from fairlead.transport.log.signed_log import ignored
 from fairlead.transport.log.tasks import ended
 
 TABLE = LEASES
+PROVIDED = "=merged"
+"""A key of the table of topics; none of them has such a name."""
 RENEW_SECONDS = 30.0
+GIVE_UP_SECONDS = 1.0
 LEASE_SECONDS, LEASE_SECONDS_MAX = 120.0, 7 * 24 * 3600.0
 BEHIND_MAX = 2_000
 """Blocks, 1 GB at most, which a merged stream copies in some seconds when it can."""
@@ -50,22 +62,36 @@ async def open_streams(log: Log, topic_sets: Iterable[Sequence[str]]) -> tuple[S
 
 
 class Lease:
-    """A lease on the merged streams of some sets of topics, for as long as it is held."""
+    """A lease on the merged streams of some sets of topics, for as long as it is held. Take it before you open them: then none
+    of them is removed until you give it back."""
 
-    def __init__(self, log: Log, topic_sets: Iterable[tuple[str, ...]]) -> None:
+    def __init__(self, log: Log, topic_sets: Iterable[tuple[str, ...]] = ()) -> None:
         self._log, self._sets = log, sorted(topic_sets)
         self._key = uuid.uuid4().hex
         self._task: asyncio.Task[None] | None = None
 
-    async def take(self) -> None:
+    async def take(self, topic_sets: Iterable[tuple[str, ...]] | None = None, patience: float = 0.0) -> None:
+        """`topic_sets`: other ones than before. `patience`: the seconds to wait for the end of a sweep. Raises LogError."""
+        self._sets = self._sets if topic_sets is None else sorted(topic_sets)
         await self._renew()
-        self._task = asyncio.create_task(self._renewing())
+        if self._task is None:
+            self._task = asyncio.create_task(self._renewing())
+        await require_no_removal(self._log, streams_with_sources(self._sets), patience)
 
     async def give_back(self) -> None:
         if self._task is not None:
             await ended(self._task)
             self._task = None
             await self._log.remove(TABLE, self._key)
+
+    async def give_up(self) -> None:
+        """Give it back if the log answers at once; otherwise it ends by itself."""
+        if self._task is not None:
+            await ended(self._task)
+            self._task = None
+            with suppress(LogError, Unavailable, TimeoutError):
+                async with asyncio.timeout(GIVE_UP_SECONDS):
+                    await self._log.remove(TABLE, self._key)
 
     async def _renew(self) -> None:
         await self._log.put(TABLE, self._key, lease_value(self._sets, LEASE_SECONDS))
@@ -79,36 +105,96 @@ class Lease:
 
 async def needed(log: Log) -> set[str]:
     """Names of merged streams: those in use, and their sources."""
-    return {merged_stream(topics) for topics in await topics_merged(log)}
+    return streams_with_sources(await _in_use(log))
+
+
+def streams_with_sources(topic_sets: Iterable[Sequence[str]]) -> set[str]:
+    """The names of the merged streams of these sets, and of the merged streams that those copy."""
+    return {*map(merged_stream, _with_sources(topic_sets))}
 
 
 async def topics_merged(log: Log) -> set[tuple[str, ...]]:
-    """The topics of the merged streams in use, and of their sources."""
-    return {tuple(sorted(topics)[:count]) for topics in await _in_use(log) for count in range(2, len(topics) + 1)}
+    """The topics of the merged streams that stay: those in use, those that users may not create, and their sources."""
+    return _with_sources([*await _in_use(log), *await _provided(log)])
+
+
+def _with_sources(topic_sets: Iterable[Sequence[str]]) -> set[tuple[str, ...]]:
+    """The topics of the merged streams of these sets, and of the merged streams that those copy."""
+    return {tuple(sorted(topics)[:count]) for topics in topic_sets for count in range(2, len(topics) + 1)}
+
+
+async def provide(log: Log, topic_sets: Iterable[Sequence[str]]) -> None:
+    """Merged streams stay, of these sets of topics and of no others, also when nobody uses them: their users may not create
+    them (runtime/rights/)."""
+    wanted = sorted(sorted(each) for each in topic_sets if len(each) > 1)
+    if wanted != await _provided(log):
+        await log.put(TOPICS, PROVIDED, json.dumps({"topics": wanted}).encode())
+
+
+async def _provided(log: Log) -> list[list[str]]:
+    entry = await log.get(TOPICS, PROVIDED)
+    return [] if entry is None else entry_value(entry.value, {"topics": [[str]]}, TOPICS, PROVIDED)["topics"]
 
 
 async def sweep(log: Log) -> list[str]:
-    """Remove the merged streams that are not in use; returns their names."""
-    for key, lease in (await _leases(log)).items():
-        if lease is None:
-            await log.remove(TABLE, key)
-    kept = await needed(log)
-    removed = [each for each in await log.merged() if each.name not in kept]
-    for each in removed:
-        await log.remove_stream(each)
+    """Remove the merged streams that nobody needs; returns their names. The steps are those of stream_removal.py."""
+    await _remove_ended_leases(log)
+    left = await current_removal(log)
+    removed = await _removed(log, left) if left is not None and left.begun else []
+    plan = await plan_removal(log, unused) if (unused := await _unused(log)) else None  # 1, 2
+    if plan is not None:
+        knows = await current_removal(log) == plan  # a leader that does not is cut off
+        if {*plan.streams} <= {*await _unused(log)} and knows:  # 3
+            removed += await _removed(log, plan)
+        else:
+            await end_removal(log, plan)
     await _forget_removed(log)
-    return [each.name for each in removed]
+    return sorted(removed)
+
+
+async def _unused(log: Log) -> list[str]:
+    there = [each.name for each in await log.merged()]
+    kept = {*map(merged_stream, await topics_merged(log))} if there else set[str]()
+    return [each for each in there if each not in kept]
+
+
+async def _removed(log: Log, removal: StreamRemoval) -> list[str]:
+    """Remove the streams of a removal that is planned, or was begun by another client, unless it has been changed since."""
+    begun, done = await begin_removal(log, removal), list[str]()  # 4
+    if begun is None:
+        return done
+    for each in await log.merged():  # 5
+        if each.name in begun.streams:
+            if await current_removal(log) != begun:
+                return done
+            try:
+                await log.remove_stream(each)
+            except LogError as error:
+                if error.code != "N010":  # an attempt without an answer has removed it
+                    raise
+            done.append(each.name)
+    await end_removal(log, begun)
+    return done
+
+
+async def _remove_ended_leases(log: Log) -> None:
+    for key, (lease, revision) in (await _leases(log)).items():
+        if lease is None:
+            with suppress(Conflict):  # it was renewed
+                await log.remove(TABLE, key, revision)
 
 
 async def _forget_removed(log: Log) -> None:
     """What is recorded of trimmed blocks of merged streams that are gone: a stream that is created again under the name begins
-    anew. The keys are read first, so that nothing of a new one is removed."""
-    keys = [each for each in await log.keys(TRIMS) if each.startswith(MERGED)]
-    there = {each.name for each in await log.merged()} if keys else set[str]()
-    for key in keys:
-        if key.partition(".")[0] not in there and await log.get(TRIMS, key) is not None:
+    anew. The entries are read first, so that nothing of a new one is removed."""
+    entries = {each: await log.get(TRIMS, each) for each in await log.keys(TRIMS) if each.startswith(MERGED)}
+    there = {each.name for each in await log.merged()} if entries else set[str]()
+    for key, entry in entries.items():
+        if key.partition(".")[0] not in there and entry is not None:
             try:
-                await log.remove(TRIMS, key)
+                await log.remove(TRIMS, key, entry.revision)
+            except Conflict:
+                continue
             except LogError as error:
                 if error.code != "N003":  # a client that may remove streams only
                     raise
@@ -120,10 +206,10 @@ def lease_value(topic_sets: Iterable[Sequence[str]], seconds: float) -> bytes:
     return json.dumps({"topics": [sorted(each) for each in topic_sets], "seconds": seconds}).encode()
 
 
-async def _leases(log: Log) -> dict[str, list[list[str]] | None]:
-    """By key, the topics of a lease; None if its time is over, by the clock of the log, or it is no lease."""
-    found: dict[str, list[list[str]] | None] = {}
-    keys = await log.keys(TABLE)
+async def _leases(log: Log) -> dict[str, tuple[list[list[str]] | None, int]]:
+    """By key, the topics of a lease, and its revision; None if its time is over, by the clock of the log, or it is no lease."""
+    found: dict[str, tuple[list[list[str]] | None, int]] = {}
+    keys = [each for each in await log.keys(TABLE) if each != REMOVAL]
     now = await log.now(TABLE) if keys else 0
     for key in keys:
         try:
@@ -132,7 +218,8 @@ async def _leases(log: Log) -> dict[str, list[list[str]] | None]:
             ignored(error)
             continue
         if entry is not None:
-            found[key] = None if now > entry.time + _length(entry.value) else _leased(entry.value)
+            is_over = now > entry.time + _length(entry.value)
+            found[key] = None if is_over else _leased(entry.value), entry.revision
     return found
 
 
@@ -153,7 +240,7 @@ def _leased(value: bytes) -> list[list[str]] | None:
 
 
 async def _in_use(log: Log) -> list[list[str]]:
-    found = [topics for lease in (await _leases(log)).values() for topics in lease or ()]
+    found = [topics for lease, _ in (await _leases(log)).values() for topics in lease or ()]
     for key in await log.keys(SUBSCRIBERS):
         for told in (await groups_of_name(log, key)).values():
             found += [part["topics"] for part in told["parts"]]

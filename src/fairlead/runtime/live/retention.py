@@ -47,7 +47,7 @@ from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.repeats import REPEATED
 from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
-from fairlead.transport.log.names import TRIMS, token, topic_stream
+from fairlead.transport.log.names import TOPICS, TRIMS, token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
 from fairlead.transport.log.trims import (
     GENERATED,
@@ -62,7 +62,7 @@ from fairlead.transport.log.trims import (
     trimmed_heads,
 )
 
-TABLE = "FL_TOPICS"
+TABLE = TOPICS
 UNNAMED_US = 3_600_000_000
 """After an hour without events, a source that has no name of its own and no block is forgotten: until then a copy of one of its
 blocks that arrives late is recognised (blocks/repeats.py)."""

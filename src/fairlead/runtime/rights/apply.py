@@ -5,6 +5,7 @@ Takes: a log, opened by a user that manages; a policy. Gives: the names of the s
 
 from __future__ import annotations
 
+from fairlead.runtime.live.merged_streams import provide
 from fairlead.runtime.live.subscriber.snapshots import STORE
 from fairlead.runtime.rights.policy import Policy
 from fairlead.runtime.rights.subjects import TABLES, topic_sets
@@ -18,4 +19,6 @@ async def apply(log: Log, policy: Policy) -> list[str]:
     await log.objects(STORE)
     topics = {(each.topic,) for user in policy.users.values() for each in (*user.publish, *user.emit, *user.subscribe)}
     sets = topics | {each for user in policy.users.values() for each in topic_sets(user)}
-    return [(await log.open_topics(each)).name for each in sorted(sets, key=lambda each: (len(each), each))]
+    made = [(await log.open_topics(each)).name for each in sorted(sets, key=lambda each: (len(each), each))]
+    await provide(log, sets)
+    return made

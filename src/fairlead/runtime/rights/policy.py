@@ -34,9 +34,11 @@ from fairlead.transport.files.documents import Malformed, yaml_value
 USER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NKEY = re.compile(r"U[A-Z2-7]{55}")
 BCRYPT = re.compile(r"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
-VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
+"""In capitals: a server looks for others in its configuration first, where `$user` is the name of the user."""
 TOKEN = re.compile(r"sha256:[0-9a-f]{64}")
-OWNED = re.compile(r"[^\s*]{0,256}\*?")
+SOURCES = re.compile(r"[^\s*]{0,256}\*?")
+NAMES = re.compile(r"[A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]{0,64}\*")
 GRANT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?")
 LISTS = ("publish", "subscribe", "emit", "sources", "names")
 FLAGS = ("declare", "heartbeat", "manage", "gateway")
@@ -103,7 +105,7 @@ def policy_of(text: str, file: str = "policy") -> Policy:
     try:
         told = yaml_value(text)
     except Malformed as error:
-        raise UsageError("A420", f"the policy is not YAML: {error}", "correct it", file) from None
+        raise UsageError("A420", f"the policy is not YAML: {error}", "correct it", error.at(file)) from None
     if not isinstance(told, dict) or not isinstance(told.get("users"), dict) or told.keys() - {"users", "roles"}:
         raise UsageError("A420", "expected `users`, and optionally `roles`", "see docs/rights.md for an example", file)
     roles = {str(name): _fields(told, f"{file}: role {name}") for name, told in _mapping(told.get("roles"), file).items()}
@@ -126,9 +128,9 @@ def _mapping(value: Any, place: str) -> dict[Any, Any]:
 
 def _user(name: str, told: dict[Any, Any], roles: Mapping[str, dict[str, Any]], place: str) -> PolicyUser:
     named = told.pop("role", [])
-    named = [named] if isinstance(named, str) else named
-    for each in named if isinstance(named, list) else [named]:
-        if each not in roles:
+    named = named if isinstance(named, list) else [named]
+    for each in named:
+        if not isinstance(each, str) or each not in roles:
             raise UsageError(
                 "A421", f"there is no role {each!r}", f"define it below `roles`; known: {', '.join(roles) or 'none'}", place
             )
@@ -153,12 +155,12 @@ def _fields(told: Any, place: str) -> dict[str, Any]:
         elif word == "rate" and isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1e6:
             found[word] = float(value)
         elif word in LISTS and isinstance(value, list) and all(isinstance(each, str) for each in value):
-            found[word] = tuple(
-                (_owner if word in ("sources", "names") else _grant)(each, f"{place}, {word}") for each in value
-            )
+            found[word] = tuple(READ[word](each, f"{place}, {word}") for each in value)
         elif word in LISTS or word in FLAGS or word == "rate":
             wanted = "a list of names" if word in LISTS else "true or false" if word in FLAGS else "a number above 0"
             raise UsageError("A421", f"{word} is {value!r}", f"write {wanted}", place)
+        elif word in SECRETS or word == "role":
+            raise UsageError("A421", f"a role has no {word}", "give it to the users", place)
         else:
             known = (*LISTS, *FLAGS, *SECRETS, "rate", "role")
             raise UsageError(
@@ -174,17 +176,28 @@ def _grant(text: str, place: str) -> Grant:
     return Grant(topic, type or None)
 
 
-def _owner(text: str, place: str) -> str:
-    if not text or not OWNED.fullmatch(text):
-        raise UsageError("A421", f"{text!r} is not the name of a source or subscriber", "use a name without spaces", place)
+def _source(text: str, place: str) -> str:
+    if not text or not SOURCES.fullmatch(text):
+        raise UsageError("A421", f"{text!r} is not the name of a source", "use a name without spaces", place)
     return text
+
+
+def _name(text: str, place: str) -> str:
+    """It becomes a word of a subject, in which other characters would name other subscribers."""
+    if not NAMES.fullmatch(text):
+        fix = "use up to 64 letters, digits, - and _, or a prefix of them with * at its end"
+        raise UsageError("A421", f"{text!r} is not the name of a subscriber", fix, place)
+    return text
+
+
+READ = {"publish": _grant, "subscribe": _grant, "emit": _grant, "sources": _source, "names": _name}
 
 
 def _secrets(told: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Never quotes a value: it may be a password that somebody wrote in clear."""
     forms = {"password": (BCRYPT, VARIABLE), "nkey": (NKEY,), "token": (TOKEN,)}
     fixes = {
-        "password": "write $NAME of a variable in the server's environment, or a bcrypt hash (`nats server passwd`)",
+        "password": "write $NAME of the server's environment, in capitals, or a bcrypt hash (`nats server passwd`)",
         "nkey": "write the public key, U…: the seed stays with the user",
         "token": "write sha256: and the hash of the token: `fairlead rights token` makes both",
     }

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from fairlead.errors import UsageError
 from fairlead.runtime.rights.policy import VARIABLE, Policy, PolicyUser
 from fairlead.runtime.rights.subjects import Allowed, allowed, inbox_of, is_inside, notes_of, topics_of
 
@@ -38,8 +39,11 @@ def account_of(user: PolicyUser) -> str:
 
 
 def server_config(policy: Policy) -> str:
-    """Users without a password and a key have no access to the server: they use the gateway."""
+    """Users without a password and a key have no access to the server: they use the gateway. Raises UsageError if all do."""
     users = [each for each in policy.users.values() if each.password or each.nkey]
+    if not users:
+        problem = "no user of the policy has a password or an nkey: such a server lets everybody in"
+        raise UsageError("A421", problem, "give one to the gateway and to a user that manages")
     topics = topics_of(policy)
     inside = "".join(_user(each, allowed(each, topics)) for each in users if is_inside(each))
     outside = {each: allowed(each, topics) for each in users if not is_inside(each)}

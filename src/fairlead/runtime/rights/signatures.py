@@ -16,8 +16,6 @@ from fairlead.transport.log.log_place import LogPlace
 from fairlead.transport.log.protocol import Conflict
 from fairlead.transport.log.signed_log import SignedLog, Signing, no_keys
 
-SINKS = "FL_SINKS"
-
 
 @dataclass(frozen=True)
 class SignedEntries:
@@ -42,7 +40,7 @@ async def sign_all(place: LogPlace, *, adopt: bool) -> SignedEntries:
 
 async def _all(log: SignedLog, adopt: bool) -> SignedEntries:
     count, refused = Counter[Signing](), list[str]()
-    for table in (*TABLES, SINKS):
+    for table in TABLES:
         for key in await log.keys(table):
             try:
                 found = await log.sign(table, key, adopt=adopt)

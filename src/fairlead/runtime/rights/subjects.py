@@ -37,13 +37,14 @@ from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
 from fairlead.runtime.numbered import source_name
 from fairlead.runtime.rights.policy import Grant, Policy, PolicyUser
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.names import derived_subjects, merged_stream, source_subjects, topic_stream, wake_subjects
+from fairlead.transport.log.names import SINKS, derived_subjects, merged_stream, source_subjects, topic_stream, wake_subjects
 from fairlead.transport.log.trims import TABLE as TRIMS
 
 API = "$JS.API"
-TABLES = (TYPES, ROUTES, ORIGINS, LEASES, RECORDS, ACKNOWLEDGEMENTS, RECEIPTS, LINEAGES, TRIMS, KEPT, REJECTED)
+TABLES = (TYPES, ROUTES, ORIGINS, LEASES, RECORDS, ACKNOWLEDGEMENTS, RECEIPTS, LINEAGES, TRIMS, KEPT, REJECTED, SINKS)
 SUBSETS_MAX = 4
-"""Topics of which every set may be read together: fifteen sets. Of more topics, those one by one and all together."""
+"""Topics of which every set may be read together: fifteen sets. Of more topics, those one by one and all together; for that
+the first two, three and so on in the order of their names, of which the stream of all is made (names.merged_sources)."""
 
 
 @dataclass(frozen=True)
@@ -172,19 +173,19 @@ def topic_sets(user: PolicyUser) -> list[tuple[str, ...]]:
     topics = sorted({each.topic for each in user.subscribe if each.type is None})
     if len(topics) <= SUBSETS_MAX:
         return [each for count in range(1, len(topics) + 1) for each in combinations(topics, count)]
-    return [*((each,) for each in topics), tuple(topics)]
+    return [*((each,) for each in topics), *(tuple(topics[:count]) for count in range(2, len(topics) + 1))]
 
 
 def _owning(user: PolicyUser) -> Iterator[str]:
     if not topic_sets(user):
         return
-    for table in (ORIGINS, LEASES, RECORDS, ACKNOWLEDGEMENTS, RECEIPTS):
+    for table in (ORIGINS, LEASES, RECORDS, ACKNOWLEDGEMENTS, RECEIPTS, SINKS):
         yield f"{API}.STREAM.INFO.KV_{table}"
         yield f"{API}.STREAM.MSG.GET.KV_{table}"
     for table in (ORIGINS, LEASES):
         yield f"$KV.{table}.*"
     for name in (each for each in user.names if not each.endswith("*")):
-        for table in (RECORDS, ACKNOWLEDGEMENTS, RECEIPTS):
+        for table in (RECORDS, ACKNOWLEDGEMENTS, RECEIPTS, SINKS):
             yield f"$KV.{table}.{name}"
 
 

@@ -33,7 +33,7 @@ from fairlead.testing.counterexamples.clause_worlds import (
 )
 from fairlead.testing.counterexamples.random_scenarios import JUDGED, ORDERS
 from fairlead.testing.counterexamples.scenarios import Pattern
-from fairlead.testing.counterexamples.search import CELLS, CONFIRMING, LIVENESS, Cell, cell_code, same_violation
+from fairlead.testing.counterexamples.search import CELLS, CONFIRMING, LIVENESS, PaperCell, cell_code, same_violation
 from fairlead.testing.properties.checkers import CHECKERS, Violation
 
 SHOWN_BY = {Property.COVERING_AGREEMENT: "extended", Property.CONJUNCTION_TOTAL_ORDER: "sibling"}
@@ -48,7 +48,7 @@ class Backing:
 
     clause: AddedClause
     property: Property
-    cell: Cell
+    cell: PaperCell
     shape: ConjunctionShape
 
 
@@ -66,7 +66,7 @@ class Backings:
         return [each for each in self.claimed if not self.backs(each)]
 
 
-def violated(world: ClauseWorld, cell: Cell, wanted: Property, with_clause: bool = True) -> Violation | None:
+def violated(world: ClauseWorld, cell: PaperCell, wanted: Property, with_clause: bool = True) -> Violation | None:
     """A validity violation counts only if it survives many more rounds."""
     found = CHECKERS[wanted](run_world(world, cell, with_clause))
     if found is not None and wanted in LIVENESS and world.period:
@@ -76,7 +76,7 @@ def violated(world: ClauseWorld, cell: Cell, wanted: Property, with_clause: bool
     return found
 
 
-def is_loss(world: ClauseWorld, cell: Cell, wanted: Property) -> bool:
+def is_loss(world: ClauseWorld, cell: PaperCell, wanted: Property) -> bool:
     """Violated with the clause, and not without it."""
     try:
         return violated(world, cell, wanted) is not None and violated(world, cell, wanted, False) is None
@@ -89,7 +89,7 @@ def shape_of_world(world: ClauseWorld) -> ConjunctionShape:
     return shape_of(plan["p1"].branches[0], plan.catalogue)
 
 
-def claims_of(world: ClauseWorld, cell: Cell) -> Iterator[Backing]:
+def claims_of(world: ClauseWorld, cell: PaperCell) -> Iterator[Backing]:
     """The claims of its clause's rule about the world's first subscriber, in this cell, without those that the options lose
     already."""
     plan = plan_of_world(world, cell)

@@ -12,12 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from fairlead.guarantees.table import rules_text as table_text
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.plans.expression import Compare, Condition, Expression, Field, Literal, PositionOf, Predicate
-from fairlead.model.plans.plan import Branch, Disposal, Element, Matching, Plan, Quantifier, Slot, Subscription
+from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.plan import Branch, Element, Plan, Quantifier, Slot, Subscription
 
+ADVANCE = 2
+"""The n of DISPOSAL ADVANCE n."""
 BEFORE = "before"
 """The link `position(l) < position(r)`; every other link compares the values of x."""
 
@@ -160,14 +164,21 @@ def _x(slot: int) -> Field:
     return Field(slot, "x", Kind.INT)
 
 
-def plan_of(scenario: Scenario, matching: Matching, disposal: Disposal) -> Plan:
+def plan_of(scenario: Scenario, matching: Matching, disposal: Disposal, keeps: bool = False) -> Plan:
     """The plan of both subscribers, built without the language, for speed."""
+
+    def branch(pattern: Pattern, number: int) -> Branch:
+        named = tuple(range(pattern.types[0][1]))
+        found = branch_of(pattern, number)
+        return replace(found, kept=named if keeps else (), upto=named if disposal.upto else ())
+
     subscriptions = tuple(
         Subscription(
             f"p{at}",
-            tuple(branch_of(pattern, number) for number, pattern in enumerate(patterns)),
+            tuple(branch(pattern, number) for number, pattern in enumerate(patterns)),
             matching=matching,
             disposal=disposal,
+            advance=ADVANCE if disposal is Disposal.ADVANCE else 0,
         )
         for at, patterns in enumerate(scenario.processes, 1)
     )
@@ -183,11 +194,9 @@ def subscription_texts(scenario: Scenario) -> list[str]:
     return [_match_text(patterns) for patterns in scenario.processes]
 
 
-def rules_text(types: tuple[str, ...], texts: list[str], matching: Matching, disposal: Disposal) -> str:
+def rules_text(types: tuple[str, ...], texts: list[str], matching: Matching, disposal: Disposal, keeps: bool = False) -> str:
     """The whole rule text of two subscribers p1, p2, …"""
-    declared = "\n".join(f"TYPE {name} (x INT)" for name in types)
-    options = f"MATCHING {matching.words}\nDISPOSAL {disposal.words}"
-    return "\n\n".join([declared, *(f"SUBSCRIPTION p{at}\n{text}\n{options}" for at, text in enumerate(texts, 1))]) + "\n"
+    return table_text([f"TYPE {name} (x INT)" for name in types], texts, matching, disposal, keeps)
 
 
 def _match_text(patterns: tuple[Pattern, ...]) -> str:

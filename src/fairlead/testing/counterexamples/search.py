@@ -10,7 +10,6 @@ Losses of a simpler shape are not searched again. The result is a function of ca
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,23 +21,30 @@ from functools import partial
 from fairlead.errors import require
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal, Matching
+from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS, Disposal, Matching
 from fairlead.testing.counterexamples.directed_scenarios import DIRECTED
 from fairlead.testing.counterexamples.random_scenarios import JUDGED, ORDERS, scenario
-from fairlead.testing.counterexamples.scenario_matcher import run
-from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, branch_of, events_of
+from fairlead.testing.counterexamples.scenario_matcher import TooManyDeliveries, run
+from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, branch_of
 from fairlead.testing.counterexamples.shrinking import is_sound, shrink, size
 from fairlead.testing.properties.checkers import CHECKERS, Violation
 
-Cell = tuple[Matching, Disposal]
-CELLS: tuple[Cell, ...] = tuple((matching, disposal) for matching in Matching for disposal in Disposal)
+PaperCell = tuple[Matching, Disposal]
+Cell = PaperCell | tuple[Matching, Disposal, bool]
+"""With KEEP of the first type, if that is true."""
+CELLS: tuple[PaperCell, ...] = tuple((matching, disposal) for matching in PAPER_MATCHINGS for disposal in PAPER_DISPOSALS)
+MORE_CELLS: tuple[Cell, ...] = (
+    *((matching, disposal) for matching in Matching for disposal in Disposal if (matching, disposal) not in CELLS),
+    *((matching, disposal, True) for matching in Matching for disposal in Disposal if disposal is not Disposal.NONE),
+)
+"""The options that the papers do not have. (KEEP with NONE is NONE.)"""
 LIVENESS = frozenset({Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY})
 CONFIRMING = 6
 """How many times as many rounds a validity violation has to survive: a slow backlog would be cleared by then."""
 
 
 def cell_code(cell: Cell) -> str:
-    return f"{cell[0].code}-{cell[1].code}"
+    return f"{cell[0].code}-{cell[1].code}{'K' if cell[2:] == (True,) else ''}"
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,13 @@ class Findings:
 
 def violation_in(world: Scenario, cell: Cell, wanted: Property) -> Violation | None:
     """The violation in this cell; a validity one counts only if it survives many more rounds."""
-    found = CHECKERS[wanted](run(world, *cell))
-    if found is not None and wanted in LIVENESS and world.period:
-        still = CHECKERS[wanted](run(replace(world, rounds=world.rounds * CONFIRMING), *cell))
-        return found if still is not None and same_violation(found, still) else None
+    try:
+        found = CHECKERS[wanted](run(world, *cell))
+        if found is not None and wanted in LIVENESS and world.period:
+            still = CHECKERS[wanted](run(replace(world, rounds=world.rounds * CONFIRMING), *cell))
+            return found if still is not None and same_violation(found, still) else None
+    except TooManyDeliveries:
+        return None
     return found
 
 
@@ -139,9 +148,12 @@ def judged(world: Scenario) -> frozenset[Property]:
 
 def _judge(world: Scenario, cell: Cell, shape: ConjunctionShape, findings: Findings) -> None:
     wanted = [each for each in Property if each in judged(world) and not findings.is_lost(cell, each, shape)]
-    if not wanted:
+    if not wanted or (cell[1].upto and world.kind == "disjunction"):  # UPTO names an element of every branch
         return
-    trace = run(world, *cell, events_of(world))
+    try:
+        trace = run(world, *cell)
+    except TooManyDeliveries:
+        return
     for each in wanted:
         if CHECKERS[each](trace) is not None and violation_in(world, cell, each) is not None:
             small = shrink(world, partial(_violates, cell, each))
@@ -187,27 +199,41 @@ def _share(findings: Findings) -> None:
 
 
 def _order(key: tuple[Cell, Property, ConjunctionShape]) -> tuple[int, int, int]:
-    return (CELLS.index(key[0]), list(Property).index(key[1]), list(ConjunctionShape).index(key[2]))
+    return ((*CELLS, *MORE_CELLS).index(key[0]), list(Property).index(key[1]), list(ConjunctionShape).index(key[2]))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    from fairlead.testing.counterexamples.table_writer import TABLE, document_section, table_json, write, write_page
+    from fairlead.testing.counterexamples.table_writer import (
+        MORE_TABLE,
+        TABLE,
+        document_section,
+        dumped,
+        more_section,
+        table_json,
+        write_page,
+    )
 
     parser = argparse.ArgumentParser(prog="python -m fairlead.testing.counterexamples.search", description=__doc__)
     parser.add_argument("--cases", type=int, default=1000, help="random scenarios for each shape (and cell)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="processes; the result does not depend on it")
+    parser.add_argument(
+        "--more", action="store_true", help="the options that the papers do not have (guarantees/more_options.json)"
+    )
     parser.add_argument("--write", action="store_true", help="write guarantees/table.json and the table in docs/guarantees.md")
     parser.add_argument("--page", action="store_true", help="only bring docs/guarantees.md in step with table.json")
     options = parser.parse_args(arguments)
     if options.page:
-        write_page(json.loads(TABLE.read_text(encoding="utf-8")))
+        write_page()
         return 0
-    findings = search(options.cases, options.seed, options.jobs, lambda line: print(line, file=sys.stderr, flush=True))
-    table = table_json(findings, options.cases, options.seed)
+    cells = MORE_CELLS if options.more else CELLS
+    report = partial(print, file=sys.stderr, flush=True)
+    findings = search(options.cases, options.seed, options.jobs, report, cells)
+    table = table_json(findings, options.cases, options.seed, "u" if options.more else "t")
     if options.write:
-        write(table)
-    print(document_section(table))
+        (MORE_TABLE if options.more else TABLE).write_text(dumped(table), encoding="utf-8")
+        write_page()
+    print(more_section(table) if options.more else document_section(table))
     return 0
 
 

@@ -29,7 +29,7 @@ from fairlead.guarantees.shape import free_slots
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.guarantee import Property
-from fairlead.model.plans.plan import Disposal
+from fairlead.model.plans.options import Disposal
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.clauses import TraceBetween, unmet
 from fairlead.testing.properties.conjunctions import TracedConjunction
@@ -161,9 +161,13 @@ def _counts(conjunction: TracedConjunction, slot: int, event: Event) -> bool:
 
 
 def _gone(stream: TraceStream, slot: int) -> dict[Position, int]:
-    """By event, when it left the queue. FIRST PREFIX keeps a delivered event until it is delivered as the oldest instance."""
-    sliding = stream.conjunction.subscription.disposal is Disposal.FIRST_PREFIX
+    """By event, when it left the queue. FIRST PREFIX keeps a delivered event until it is delivered as the oldest instance (so
+    does ADVANCE, at least); NONE, UPTO and KEEP may keep it for ever."""
+    disposal, branch = stream.conjunction.subscription.disposal, stream.conjunction.branch
+    sliding = disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE)
     found: dict[Position, int] = {}
+    if disposal is Disposal.NONE or disposal.upto or slot in branch.kept:
+        return found
     for each in stream.deliveries:  # in the order of time
         for place in each.members[slot : slot + 1] if sliding else each.members:
             found.setdefault(place, each.time)

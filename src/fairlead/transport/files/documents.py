@@ -72,6 +72,17 @@ def yaml_value(text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """PyYAML takes the last of two equal keys, and says nothing."""
+            known = set[tuple[str, str]]()
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if isinstance(key, yaml.ScalarNode):
+                    if (key.tag, key.value) in known:
+                        problem = f"the key {key.value[:40]!r} is there twice"
+                        raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                    known.add((key.tag, key.value))
+            return super().construct_mapping(node, deep)
+
         def construct_object(self, node: Any, deep: bool = False) -> Any:
             try:
                 return super().construct_object(node, deep)

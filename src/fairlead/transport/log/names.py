@@ -18,6 +18,10 @@ LEASES = "FL_LEASES"
 """The table of leases. Its entries may go when `LEASES_KEPT_SECONDS` have passed."""
 TRIMS = "FL_TRIMS"
 """The table of what was trimmed (trims.py)."""
+TOPICS = "FL_TOPICS"
+"""The table of what is kept: by topic how much, and merged streams that users need and may not create."""
+SINKS = "FL_SINKS"
+"""The table of streams on Spark that store what they find (runtime/spark/log/sink.py)."""
 LEASES_KEPT_SECONDS = 8 * 24 * 3600
 """A day more than the longest lease."""
 TRACELESS = (LEASES, TRIMS)

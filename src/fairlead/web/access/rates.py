@@ -1,4 +1,4 @@
-"""Limits on how often and how much at once: requests of a caller, and bytes of bodies that are held.
+"""Limits on how often and how much at once: requests of a caller; bytes of bodies that are held, and open streams.
 
 Takes: the time, a caller, sizes. Gives: whether there is room, and how long to wait otherwise. Never: reads a clock, or grows
 with the number of callers.
@@ -6,9 +6,10 @@ with the number of callers.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 CALLERS_MAX = 10_000
+SHARES = 4
 
 
 class RequestRates:
@@ -30,17 +31,22 @@ class RequestRates:
         return waiting
 
 
-class BodyRoom:
-    """Bytes of bodies that are being received or handled."""
+class SharedRoom:
+    """What all callers have together: bytes of bodies that are being received or handled, or open streams. A user of a policy
+    has a quarter at most, so that none keeps the others out. The first that asks has room, however much it wants."""
 
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max, self._held = bytes_max, 0
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, Counter[str]()
 
-    def take(self, size: int) -> bool:
-        if self._held and self._held + size > self._bytes_max:
+    def take(self, size: int, user: str | None) -> bool:
+        """`user`: None manages, and may have all."""
+        mine, every = self._held[user or ""], self._held.total()
+        if (every and every + size > self._most) or (user and mine and mine + size > self._most // SHARES):
             return False
-        self._held += size
+        self._held[user or ""] += size
         return True
 
-    def give_back(self, size: int) -> None:
-        self._held -= size
+    def give_back(self, size: int, user: str | None) -> None:
+        self._held[user or ""] -= size
+        if not self._held[user or ""]:
+            del self._held[user or ""]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairlead.errors import UsageError
-from fairlead.model.events.types import HEARTBEAT, MAIN, Catalogue, EventType
+from fairlead.model.events.types import HEARTBEAT, Catalogue, EventType
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.runtime.rights.policy import PolicyUser
@@ -27,11 +27,15 @@ def check_records(caller: PolicyUser, catalogue: Catalogue, records: Iterable[tu
         seen.add(asked)
         name, source = asked
         known = catalogue.get(name) if isinstance(name, str) else None
-        topic = MAIN if known is None else known.topic
-        if known is not None and not caller.may_publish(topic, known.name):
-            raise not_granted(caller, f"publish '{known.name}'", f"publish: [{topic}.{known.name}]", place)
+        if known is not None:
+            check_type(caller, known, place)
         if source is not None and not caller.owns_source(source):
             raise not_granted(caller, f"publish as source '{source}'", f"sources: [{source}]", place)
+
+
+def check_type(caller: PolicyUser, type: EventType, place: str | None = None) -> None:
+    if not caller.may_publish(type.topic, type.name):
+        raise not_granted(caller, f"publish '{type.name}'", f"publish: [{type.topic}.{type.name}]", place)
 
 
 def check_name(caller: PolicyUser, name: str) -> None:

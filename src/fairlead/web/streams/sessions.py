@@ -19,6 +19,7 @@ from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.request import Early
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.log.tasks import ended
+from fairlead.web.access.rates import SharedRoom
 from fairlead.web.metrics import GatewayMetrics
 from fairlead.web.streams.feed import Feed
 
@@ -34,6 +35,7 @@ class Session:
 class Sessions:
     def __init__(self, client: Client, metrics: GatewayMetrics, streams_max: int) -> None:
         self._client, self._metrics, self._streams_max = client, metrics, streams_max
+        self._room = SharedRoom(streams_max)
         self._open: dict[str, Session] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -56,22 +58,23 @@ class Sessions:
         rules: str,
         after: str | None,
         early: Early = False,
+        user: str | None = None,
     ) -> Session:
-        """Opens and enters a subscription for a stream of a kind (sse, websocket); cleanup is registered with `held`. Raises
-        FairleadError."""
+        """Opens and enters a subscription for a stream of a kind (sse, websocket); cleanup is registered with `held`. `user`:
+        of the policy, that asks. Raises FairleadError."""
         async with self.turn(name):
             await self.end(name)
-            if len(self._open) >= self._streams_max:
-                raise LogError(
-                    "N041", f"{self._streams_max:,} streams are open here", "use another gateway, or try again later"
-                )
-            held.callback(self._ended, name, kind)  # when the subscription is left
+            if not self._room.take(1, user):  # before the subscription is entered, which takes its time
+                problem = f"{self._streams_max:,} streams are open here, or a quarter of that of one user"
+                raise LogError("N041", problem, "use another gateway, or try again later")
+            held.callback(self._ended, name, kind, user)  # when the subscription is left
             self._metrics.add("streams_open", 1, kind=kind)
             sub = await held.enter_async_context(self._client.subscribe(rules, name=name, verdicts=True, early=early))
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 
-    def _ended(self, name: str, kind: str) -> None:
+    def _ended(self, name: str, kind: str, user: str | None) -> None:
+        self._room.give_back(1, user)
         self._metrics.add("streams_open", -1, kind=kind)
         self._open.pop(name, None)
 

@@ -25,7 +25,7 @@ from fairlead.errors import FairleadError, UsageError
 from fairlead.transport.files.documents import json_value
 from fairlead.web.access.scopes import check_name
 from fairlead.web.faults import told
-from fairlead.web.gateway import CALLER, GATEWAY, Gateway
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway, user_of
 from fairlead.web.streams.asked import ListenerQuery
 from fairlead.web.streams.feed import Writing
 from fairlead.web.streams.sessions import Session
@@ -43,7 +43,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
     code = WSCloseCode.GOING_AWAY
     async with AsyncExitStack() as held:
         rules = await gateway.known_rules(request[CALLER], asked.name, asked.rules)
-        session = await gateway.sessions.open(held, asked.name, "websocket", rules, asked.after, asked.early)
+        session = await gateway.sessions.open(held, asked.name, "websocket", rules, asked.after, asked.early, user_of(request))
         await ws.prepare(request)
         try:
             await gateway.sessions.run(session, _talk(gateway, ws, session, asked))

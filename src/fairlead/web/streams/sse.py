@@ -27,7 +27,7 @@ from aiohttp import web
 
 from fairlead.errors import FairleadError
 from fairlead.web.faults import told
-from fairlead.web.gateway import CALLER, GATEWAY, Gateway
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway, user_of
 from fairlead.web.streams.asked import ListenerQuery
 from fairlead.web.streams.feed import Writing
 from fairlead.web.streams.sessions import Session
@@ -43,7 +43,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     async with AsyncExitStack() as held:
         rules = await gateway.known_rules(request[CALLER], asked.name, asked.rules)
-        session = await gateway.sessions.open(held, asked.name, "sse", rules, asked.after, asked.early)
+        session = await gateway.sessions.open(held, asked.name, "sse", rules, asked.after, asked.early, user_of(request))
         await response.prepare(request)
         await response.write(f"retry: {RETRY_MILLISECONDS}\n\n".encode())
         beating = asyncio.create_task(_beat(request, response, session))

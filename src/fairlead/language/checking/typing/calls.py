@@ -10,11 +10,21 @@ from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import AGGREGATES, Aggregate, Call, Expression, Literal, PositionOf, TimeOf
+from fairlead.model.plans.expression import (
+    AGGREGATES,
+    DISTINCT,
+    RUN_AGGREGATES,
+    Aggregate,
+    Call,
+    Expression,
+    Literal,
+    PositionOf,
+    TimeOf,
+)
 from fairlead.model.plans.function_table import FUNCTIONS
 from fairlead.model.plans.text_tests import PatternTooLong, network, regular_expression
 
-OF_EVENTS = (*AGGREGATES, "position", "time")
+OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time")
 """Functions whose argument is an event or its instances, not a value."""
 
 CASTS = ("cast", "try_cast")
@@ -130,7 +140,13 @@ def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:
     if not isinstance(argument, syntax.Reference):
         example = f"{name}(q)" if name in ("position", "time", "count") else f"{name}(q.value)"
         raise Fault("L046", node.span, f"{name} accepts one element of the pattern", f"write, for example, {example}")
-    if name in AGGREGATES:
+    if node.distinct:
+        if name != "count":
+            raise Fault(
+                "L046", node.span, f"{name} has no DISTINCT", f"write {name}({argument}), or count(DISTINCT {argument})"
+            )
+        name = DISTINCT
+    if name in AGGREGATES or name in RUN_AGGREGATES:
         return _aggregate(name, argument, scope)
     return _of_one(name, argument, scope)
 
@@ -141,6 +157,7 @@ def _of_one(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
             "L046", argument.span, f"{name} accepts an event, not one of its attributes", f"write {name}({argument.head.text})"
         )
     member, slot = scope.member(argument.head), scope.slot(argument)
+    scope.one(member, argument.span, "x")
     if name == "time" and not member.type.timed:
         fix = f"declare it with TIME, or use position({argument})"
         raise Fault("L058", argument.span, f"events of type '{member.type.name}' have no time", fix)
@@ -151,6 +168,13 @@ def _of_one(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
 
 def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
     member, attribute = scope.instances(argument)
+    if name in RUN_AGGREGATES and not member.run:
+        fix = (
+            "write it as a run, such as q{3}"
+            if name == DISTINCT
+            else f"write {member.alias}[1], or the element as a run, {member.alias}{{3}}"
+        )
+        raise Fault("L046", argument.span, f"{name} is about runs, and '{member.alias}' is none", fix)
     if attribute is None:
         if name != "count":
             fitting = (each.name for each in member.type.attributes if kinds.aggregate(name, each.type.kind))
@@ -165,5 +189,5 @@ def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expressio
             "L046", argument.span, problem, "sum and avg accept numbers; min and max accept numbers, STRING and TIMESTAMP"
         )
     if not member.present:
-        return Literal(0 if name == "count" else None, kind)
+        return Literal(0 if name in ("count", DISTINCT) else None, kind)
     return Aggregate(name, member.slots, attribute.name, kind)

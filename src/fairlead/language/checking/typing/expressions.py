@@ -209,7 +209,7 @@ def _arithmetic_fix(left: Kind, right: Kind) -> str:
 
 def _call(node: syntax.Call, scope: Scope) -> Expression:
     name = node.function.lower
-    if name in calls.OF_EVENTS:
+    if name in calls.OF_EVENTS or node.distinct:
         return calls.of_events(name, node, scope)
     calls.check_call(node)
     return calls.call(node, _together(node.arguments, scope))

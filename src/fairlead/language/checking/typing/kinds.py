@@ -59,8 +59,10 @@ def arithmetic(operator: str, left: Kind, right: Kind) -> Kind | None:
 
 def aggregate(function: str, kind: Kind) -> Kind | None:
     match function:
-        case "count":
+        case "count" | "count distinct":
             return Kind.BIGINT
+        case "first" | "last":
+            return kind
         case "avg":
             return Kind.DOUBLE if kind in NUMERIC else None
         case "sum":

@@ -7,11 +7,11 @@ one of them). Gives: slots and attributes for references. Never: types an operat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from fairlead.dataclass import dataclass
 from fairlead.language.parsing import syntax
-from fairlead.language.parsing.fault import Fault, did_you_mean, listed
+from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Attribute, EventType
 from fairlead.model.plans.expression import Field, Literal
 
@@ -24,6 +24,8 @@ class AliasMember:
     type: EventType
     slots: tuple[int, ...]
     count: int = 1
+    run: bool = False
+    """It holds any number of events, at one slot."""
 
     @property
     def present(self) -> bool:
@@ -35,6 +37,19 @@ class Scope:
     members: Mapping[str, AliasMember]
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Aliases of noted events, which only the WHERE of their clause can see, each with the keyword of that clause."""
+    whole: bool = False
+    """A run is one thing here, of which only aggregates are values. Otherwise a condition is about each of its events."""
+
+    def one(self, member: AliasMember, span: Span, attribute: str) -> None:
+        """Raises unless the name stands for one event here."""
+        if member.run and self.whole:
+            fix = f"write first({member.alias}.{attribute}), last({member.alias}.{attribute}) or an aggregate such as max"
+            raise Fault("L095", span, f"'{member.alias}' is a run of any number of events", fix)
+
+    @property
+    def runs(self) -> list[int]:
+        """The slots of runs."""
+        return [slot for each in self.members.values() if each.run for slot in each.slots]
 
     def knows(self, reference: syntax.Reference) -> bool:
         """Whether the branch has what a reference names: its alias, or an element with that attribute."""
@@ -56,12 +71,16 @@ class Scope:
             problem = f"'{reference}' is an event, not a value"
             raise Fault("L035", reference.span, problem, f"name one of its attributes, such as {reference}.{example}")
         attribute = attribute_of(member.type, reference.attribute)
+        self.one(member, reference.span, attribute.name)
         return Literal(None, attribute.type.kind) if slot is None else Field(slot, attribute.name, attribute.type.kind)
 
     def slot(self, reference: syntax.Reference) -> int | None:
         """The slot of `alias` (its first instance) or `alias[i]`; None for an alias of another branch."""
         member = self.member(reference.head)
         index = 1
+        if reference.index and member.run:
+            problem = f"'{member.alias}' is a run of any number of events, without an index"
+            raise Fault("L032", reference.index.span, problem, f"write first({member.alias}.x), or {member.alias}[3] in MATCH")
         if reference.index:
             index = check_index(reference.index, member)
         return member.slots[index - 1] if member.present else None
@@ -74,7 +93,7 @@ class Scope:
         head = reference.head.text
         if reference.attribute is None and head not in self.members and self._having(head):
             having = self._having(head)
-            self._bare(reference.head, having)
+            replace(self, whole=False)._bare(reference.head, having)
             return having[0], having[0].type.attribute(head)
         member = self.member(reference.head)
         return member, attribute_of(member.type, reference.attribute) if reference.attribute else None
@@ -103,6 +122,7 @@ class Scope:
             raise Fault("L031", word.span, f"'{word.text}' is ambiguous: several elements have it", f"write {named}")
         member = having[0]
         attribute = attribute_of(member.type, word)
+        self.one(member, word.span, attribute.name)
         if not member.present:
             return Literal(None, attribute.type.kind)
         return Field(member.slots[0], attribute.name, attribute.type.kind)

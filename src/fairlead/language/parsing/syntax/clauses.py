@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fairlead.language.parsing.fault import Span
 from fairlead.language.parsing.syntax.expressions import Expression, Reference
-from fairlead.language.parsing.syntax.words import Duration, Word, node
+from fairlead.language.parsing.syntax.words import Duration, Whole, Word, node
 
 if TYPE_CHECKING:
     from fairlead.language.checking.typing.scope import AliasMember
     from fairlead.model.clauses.clause import NotingClause
+    from fairlead.model.events.types import Catalogue
     from fairlead.model.plans.expression import Predicate
 
 
@@ -42,6 +43,20 @@ class Clause:
 @node
 class Where(Clause):
     word: ClassVar[str] = "WHERE"
+
+    condition: Expression
+    span: Span
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.condition,)
+
+
+@node
+class Having(Clause):
+    """A condition on whole runs: what it reads of them are aggregates."""
+
+    word: ClassVar[str] = "HAVING"
 
     condition: Expression
     span: Span
@@ -95,6 +110,32 @@ class DisposalClause(Clause):
 
     words: str
     span: Span
+    advance: Whole | None = None
+    """ADVANCE advance."""
+    upto: Word | None = None
+    """UPTO [FIRST | LAST] upto."""
+    end: Word | None = None
+    """The word before it."""
+
+
+@node
+class Keeping(Clause):
+    """`KEEP x, y`"""
+
+    word: ClassVar[str] = "KEEP"
+
+    aliases: tuple[Word, ...]
+    span: Span
+
+
+@node
+class EventLimit(Clause):
+    """`LIMIT count PER EVENT`"""
+
+    word: ClassVar[str] = "LIMIT"
+
+    count: Whole
+    span: Span
 
 
 @node
@@ -142,6 +183,9 @@ class NotingNode(Clause):
         if isinstance(clause, Where) and self.where is None:
             return replace(self, where=clause)  # type: ignore[type-var]
         return None
+
+    def check_types(self, catalogue: Catalogue) -> None:
+        """What it asks of the types that it names beside that of its events, which exist."""
 
     def planned(
         self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]

@@ -63,6 +63,8 @@ class Call:
     function: Word
     arguments: tuple[Expression, ...]
     span: Span
+    distinct: bool = False
+    """`count(DISTINCT q.x)`"""
 
 
 @node

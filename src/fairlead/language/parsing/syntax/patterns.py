@@ -12,11 +12,21 @@ from fairlead.language.parsing.syntax.words import Whole, Word, node
 
 
 @node
+class Repeat:
+    """`+`, `*`, `?`, `{2,5}`: how many events a run may have; `most` is None if there is no bound."""
+
+    least: int
+    most: int | None
+    span: Span
+
+
+@node
 class Element:
     type: Word
     alias: Word
     """The type's own word if no alias is written."""
     count: Whole | None
+    repeat: Repeat | None
     span: Span
 
 

@@ -9,6 +9,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
+    CHOSEN,
     COUNTERS,
     FIRED_AT,
     FIRED_BORN,
@@ -49,8 +50,8 @@ PAIR_LANE, PAIR_ROW, PAIR_KEY, PAIR_WORD, PAIR_BITS = "pair_lane", "pair_row", "
 """Where rows come as pairs of row and instance, one element for each pair."""
 STATE: tuple[Array | Variable, ...] = (
     TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
-    PLANS, MEMBERS, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN,
-    base, kbase, within, until, last,
+    PLANS, MEMBERS, CHOSEN, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE,
+    FIRED_BORN, base, kbase, within, until, last,
 )  # fmt: skip
 """The arguments that do not depend on the lanes, in their order."""
 

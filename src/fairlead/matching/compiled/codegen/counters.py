@@ -21,8 +21,11 @@ NAMES = (
     "ASK",  # the address of the function that it asks
     "STOPPED",  # whether it must stop
     "QUEUED",  # events in all queues of all keys
+    "NEWEST",  # the place of the newest event, where a search asks for it
+    "EXCEEDED",  # whether an event completed more relations than there may be
 )
-FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(len(NAMES))
+FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(15)
+EXCEEDED = NAMES.index("EXCEEDED")
 NONE_FREE = (FREE, WAIT_FREE, SPARE)
 _ELEMENTS = {name: ArrayElement(COUNTERS, (Constant(at, name),)) for at, name in enumerate(NAMES)}
 

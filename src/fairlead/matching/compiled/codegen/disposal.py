@@ -27,7 +27,7 @@ from fairlead.matching.compiled.planning.access import can_be_loose
 from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import NONE, Constant, all_of, any_of
-from fairlead.model.plans.plan import Disposal
+from fairlead.model.plans.options import Disposal
 
 
 class Disposing:
@@ -41,7 +41,7 @@ class Disposing:
             return
         bound, disposal = self.shape.newest_slot(newest), self.shape.disposal
         for queue in range(len(self.shape.needed)):
-            oldest, last = self._ends(queue)
+            oldest = self._oldest(queue)
             head, tail = QUEUES[self.queues.at(queue), HEAD], QUEUES[self.queues.at(queue), TAIL]
             if disposal is Disposal.INFIX:
                 for slot in self.shape.slots_of(queue):
@@ -51,7 +51,7 @@ class Disposing:
                 if oldest != bound:
                     self.queues.leave(code, queue, MEMBERS[oldest], tail)
             else:
-                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
+                up_to = self._up_to(queue)
                 if up_to == bound:  # all that is queued stands before it
                     with code.when(head != NONE):
                         self.queues.leave(code, queue, head, tail)
@@ -65,20 +65,31 @@ class Disposing:
             return
         disposal = self.shape.disposal
         for queue in range(len(self.shape.needed)):
-            oldest, last = self._ends(queue)
+            oldest = self._oldest(queue)
             if disposal is Disposal.INFIX:
                 for slot in self.shape.slots_of(queue):
                     self.queues.leave(code, queue, MEMBERS[slot], MEMBERS[slot])
             elif disposal is Disposal.INFIX_POSTFIX:
                 self.queues.leave(code, queue, MEMBERS[oldest], QUEUES[self.queues.at(queue), TAIL])
             else:
-                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
-                self.queues.leave(code, queue, QUEUES[self.queues.at(queue), HEAD], MEMBERS[up_to])
+                self.queues.leave(code, queue, QUEUES[self.queues.at(queue), HEAD], MEMBERS[self._up_to(queue)])
 
-    def _ends(self, queue: int) -> tuple[int, int]:
-        """The slots of the oldest and of the latest member of a queue."""
+    def _up_to(self, queue: int) -> int:
+        """The slot of the last member that leaves with all before it."""
+        slots = sorted(self.shape.slots_of(queue), reverse=self.shape.recent)
+        counts = {Disposal.FIRST_PREFIX: 1, Disposal.ADVANCE: self.shape.subscription.advance}
+        return slots[min(counts.get(self.shape.disposal, len(slots)), len(slots)) - 1]
+
+    def leaves_newest(self, queue: int) -> bool:
+        """Whether the newest event, a member, leaves with the match."""
+        if self.shape.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE):
+            return self._up_to(queue) == self.shape.newest_slot(queue)
+        return True
+
+    def _oldest(self, queue: int) -> int:
+        """The slot of the oldest member of a queue."""
         slots = self.shape.slots_of(queue)
-        return (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
+        return slots[-1] if self.shape.recent else slots[0]
 
     def _by_place(self, code: Code, bound: int | None) -> None:
         """The same for events that can sit in several queues: by place in the order, and members leave every queue."""
@@ -88,16 +99,15 @@ class Disposing:
         for slot, place in enumerate(places):
             code.assign(place, w if slot == bound else REF[MEMBERS[slot]])
         for queue in range(len(shape.needed)):
-            oldest, last = self._ends(queue)
+            oldest = self._oldest(queue)
             head, tail = QUEUES[self.queues.at(queue), HEAD], QUEUES[self.queues.at(queue), TAIL]
-            if disposal in (Disposal.PREFIX_INFIX, Disposal.FIRST_PREFIX):
-                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
-                with code.loop(all_of(head != NONE, REF[head] <= places[up_to])):
+            if disposal in (Disposal.PREFIX_INFIX, Disposal.FIRST_PREFIX, Disposal.ADVANCE):
+                with code.loop(all_of(head != NONE, REF[head] <= places[self._up_to(queue)])):
                     self.queues.leave(code, queue, head, head)
             elif disposal is Disposal.INFIX_POSTFIX:
                 with code.loop(all_of(tail != NONE, REF[tail] >= places[oldest])):
                     self.queues.leave(code, queue, tail, tail)
-            if disposal is not Disposal.FIRST_PREFIX:
+            if disposal not in (Disposal.FIRST_PREFIX, Disposal.ADVANCE):
                 for place in places:
                     code.assign(c, tail)
                     with code.loop(all_of(c != NONE, REF[c] > place)):

@@ -25,6 +25,8 @@ KEY_TABLE, KEY_VALUES = Array("key_table"), Array("key_values")
 OUT_AT, OUT_REF, OUT_KEY, OUT_DUE = Array("out_at"), Array("out_ref"), Array("out_key"), Array("out_due")
 FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN = Array("fired_at"), Array("fired_ref"), Array("fired_due"), Array("fired_born")
 TOLD = Array("told")
+CHOSEN = Array("chosen")
+"""Of the newest event, the nodes of the members of each relation (union_disposal.py)."""
 
 HEAD, TAIL, COUNT, ROOT, ROW_OF = named_constants("HEAD TAIL COUNT ROOT ROW")
 """Columns of QUEUES, the first two also of CHAINS."""
@@ -43,7 +45,9 @@ free, fresh, found = variables("free fresh found")
 key = Variable("sort_key", WHOLE)
 """In an ordered index."""
 lane_of, oldest, anchor, walked, left = variables("lane oldest anchor walked left")
-rising, late, new, entered, more = variables("rising late new entered more", TRUTH)
+rising, late, new, entered, more, stays = variables("rising late new entered more stays", TRUTH)
+count, relation, place, step, reached = variables("count relation place step reached")
+"""The relations of the newest event, one of them, a place in the order, the next node, and the row at which a batch ended."""
 base, kbase, within, until, last = variables("base key_base within until last")
 """Arguments: the place of the first row, the least key that is numbered, the window, and up to when nothing more comes, at
 which place."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.codegen.anchored_arrival import AnchoredArrival
 from fairlead.matching.compiled.codegen.arguments import (
     CODES,
     LOCAL,
@@ -50,7 +51,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     KEYS,
     LEAST_KEYS,
     MEMBERS,
-    OLDEST,
     OUT_AT,
     OUT_KEY,
     OUT_REF,
@@ -71,12 +71,11 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     lane_of,
     late,
     new,
-    rising,
+    reached,
     tm,
     v,
     value_of,
     w,
-    within,
 )  # fmt: skip
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.queue_entry import Entering
@@ -97,12 +96,10 @@ from fairlead.matching.compiled.representation.formulas import (
     all_of,
     any_of,
     bit,
-    call,
     choice,
     negated,
 )
 from fairlead.matching.compiled.representation.statements import Program
-from fairlead.model.plans.plan import Disposal
 
 AHEAD = 8
 """How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
@@ -138,6 +135,7 @@ class _Loop:
         self.queues = Queues(shape, accesses, layout)
         self.entering = Entering(shape, accesses, self.queues)
         self.disposing = Disposing(shape, self.queues)
+        self.anchored = AnchoredArrival(shape, self.queues, self.entering, self.searching)
 
     def source(self) -> Source:
         searches = self.searching.functions()
@@ -174,10 +172,16 @@ class _Loop:
         if not self.paired:
             for at in range(len(self.shape.lanes)):
                 code.assign(count_of(at), 0)
-        with code.count(i, Array(PAIR_LANE if self.paired else CODES).length):
+        rows = Array(PAIR_LANE if self.paired else CODES).length
+        code.assign(reached, rows)
+        with code.count(i, rows):
             count_step(code)
             with code.when(is_halted()):
                 code.leave()
+            if self.shape.every:
+                with code.when(any_of(negated(self.anchored.has_room()), counter("EXCEEDED") != 0)):
+                    code.assign(reached, i)
+                    code.leave()
             if self.paired:
                 code.assign(lane_of, Array(PAIR_LANE)[i])
                 code.assign(j, Array(PAIR_ROW)[i])
@@ -186,10 +190,11 @@ class _Loop:
             for at, lane in enumerate(self.shape.lanes):
                 with code.or_when(lane_of == at) if at else code.when(lane_of == at):
                     self._lane(code, at, lane)
-        self.waiting.closing(code)
+        with self.anchored.at_end(code, rows):
+            self.waiting.closing(code)
         code.assign(counter("FREE"), free)
         code.assign(counter("FRESH"), fresh)
-        code.give_results(found, 0)
+        code.give_results(found, reached)
         return code
 
     def _lane(self, code: Code, at: int, lane: Lane) -> None:
@@ -207,6 +212,8 @@ class _Loop:
         if not lane.queues:
             return
         self._read(code, at, lane)
+        if shape.overlapping and shape.anchored:
+            code.assign(counter("NEWEST"), w)
         if shape.windowed and self._notes(lane):
             code.assign(new, negated(late))
         if len(lane.queues) > 1:
@@ -242,7 +249,7 @@ class _Loop:
             name, row = (pair_bucket(number), i) if self.paired else (names.bucket(number), j)
             code.assign(bucket_of(number), Array(name)[row])
         if shape.windowed:
-            self._move_window(code, lane)
+            self.queues.move_window(code, self._notes(lane))
 
     def _number(self, code: Code, at: int) -> None:
         """A key that is a whole number, as its number: from a table, where they lie close together (keys.py). What an event a
@@ -263,20 +270,6 @@ class _Loop:
                     code.prefetch(KEYS[v, CLOCK])
                 if self.layout.rowed:
                     code.prefetch(LEAST_KEYS[v * stride])
-
-    def _move_window(self, code: Code, lane: Lane) -> None:
-        if self._notes(lane):
-            code.assign(late, FALSE)
-        code.assign(rising, tm > KEYS[k, CLOCK])
-        with code.when(rising):
-            code.assign(KEYS[k, CLOCK], tm)
-            with code.when(KEYS[k, OLDEST] < tm - within):
-                code.assign(free, call("expire", k, tm - within, free, KEYS, *self.queues.state))
-        with code.or_when(tm < KEYS[k, CLOCK] - within):
-            if self._notes(lane):
-                code.assign(late, TRUE)
-            else:
-                code.proceed()
 
     def _into_one(self, code: Code, queue: int) -> None:
         """An event that can only be a member, of one queue: it is queued after the search, if it stays. Where a relation
@@ -307,12 +300,15 @@ class _Loop:
         if not self.accesses.is_possible(queue):
             self.entering.alive(code, queue)
             return
+        if shape.anchored:
+            self.anchored.complete(code, queue, self._enough(queue), self._hit)
+            return
         with code.when(all_of(*self._enough(queue), self.searching.calls[f"search_{queue}"])):
             self._hit(code, queue)
             self.disposing.with_newest(code, queue)
             if leaves_loose(shape):
                 code.change(KEYS[k, FLAGS], "|", LOOSE)
-            if shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1:
+            if not self.disposing.leaves_newest(queue):
                 self.entering.enter(code, queue)
             self.queues.trim_dead(code)
             self.queues.note_oldest(code)
@@ -321,6 +317,9 @@ class _Loop:
 
     def _search_free(self, code: Code) -> None:
         enough = self.queues.have(enumerate(self.shape.needed))
+        if self.shape.anchored:
+            self.anchored.complete(code, None, enough, self._hit)
+            return
         with code.when(all_of(*enough, self.searching.calls["search_free"])):
             self._hit(code, None)
             self.disposing.among_queued(code)

@@ -16,6 +16,7 @@ from fairlead.matching.compiled.codegen.indexes.queue_row import enter_row, leav
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
+    CLOCK,
     COUNT,
     COUNTERS,
     FLAGS,
@@ -35,6 +36,9 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     k,
     late,
     oldest,
+    rising,
+    tm,
+    within,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.machine_code.interruption import count_step
@@ -96,6 +100,21 @@ class Queues:
     def leave(self, code: Code, queue: int, first: Formula, last: Formula) -> None:
         """A stretch of a queue leaves it."""
         code.assign(free, call("drop", first, last, self.at(queue), free, *self.state))
+
+    def move_window(self, code: Code, notes: bool) -> None:
+        """The clock of the key, by the newest event. `notes`: an event that is too late may be noted all the same."""
+        if notes:
+            code.assign(late, FALSE)
+        code.assign(rising, tm > KEYS[k, CLOCK])
+        with code.when(rising):
+            code.assign(KEYS[k, CLOCK], tm)
+            with code.when(KEYS[k, OLDEST] < tm - within):
+                code.assign(free, call("expire", k, tm - within, free, KEYS, *self.state))
+        with code.or_when(tm < KEYS[k, CLOCK] - within):
+            if notes:
+                code.assign(late, TRUE)
+            else:
+                code.proceed()
 
     def _link(self) -> KernelFunction:
         NEXT, PREV = self.layout.take("NEXT PREV")
@@ -182,7 +201,7 @@ class Queues:
                 code.assign(step, NEXT[c])
                 with code.when(TIME[c] < horizon):
                     code.assign(free, call("drop", c, c, at, free, *self.state))
-                    if self.shape.contiguous:
+                    if self.shape.contiguous and not self.shape.anchored:
                         code.change(KEYS[k, FLAGS], "|", 1)
                 with code.otherwise():
                     with code.when(TIME[c] < oldest):

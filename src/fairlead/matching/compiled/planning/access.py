@@ -153,7 +153,7 @@ class Accesses:
     def explosive(self) -> list[int | None]:
         """The searches in which a loop can continue inside another that does: their steps are counted, so that they
         can be reduced."""
-        return [newest for newest in self.searches() if self._explodes(newest)]
+        return [] if self.shape.every else [newest for newest in self.searches() if self._explodes(newest)]
 
     def _explodes(self, newest: int | None) -> bool:
         ways = [self.of(slot, newest) for slot in range(self.shape.size)]
@@ -188,7 +188,7 @@ class Accesses:
     def depends(self, slot: int, newest: int | None) -> bool:
         """Whether another event at this slot could help where the slots after it failed."""
         shape = self.shape
-        if any(each.searched for each in shape.noted):
+        if shape.every or any(each.searched for each in shape.noted):
             return True
         later = [each for each in range(slot + 1, shape.size) if newest is None or each != shape.newest_slot(newest)]
         if any(slot in test.slots and test.slots & set(later) for test in shape.tests):
@@ -201,13 +201,15 @@ class Accesses:
 
 def leaves_loose(shape: Shape) -> bool:
     """After a match a relation without the newest event may be ready (see matching/interpreted/matcher.py)."""
-    from fairlead.model.plans.plan import Disposal
+    from fairlead.model.plans.options import Disposal
 
-    return shape.disposal is Disposal.FIRST_PREFIX or (
+    if shape.anchored:
+        return False
+    return shape.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE) or (
         shape.contiguous and (shape.disposal is Disposal.INFIX or shape.overlapping)
     )
 
 
 def can_be_loose(shape: Shape) -> bool:
     """Bit 0 of flags is ever set; without it, there is nothing but searches for relations with the newest event."""
-    return leaves_loose(shape) or (shape.contiguous and shape.windowed)
+    return leaves_loose(shape) or (shape.contiguous and shape.windowed and not shape.anchored)

@@ -142,6 +142,8 @@ class Branching(Enum):
     """Conditions form a circle."""
     COMPARISONS = auto()
     """Two members are joined by more than one comparison."""
+    EVERY = auto()
+    """MATCHING ALL."""
 
 
 @dataclass(frozen=True)

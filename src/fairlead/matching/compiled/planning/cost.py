@@ -70,7 +70,8 @@ from fairlead.model.plans.expression import (
     render_condition,
     slots_of,
 )
-from fairlead.model.plans.plan import Disposal, Plan
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Plan
 
 
 class Costs:
@@ -159,7 +160,7 @@ class Costs:
     def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
         """One slot. `unordered`: the first may be on the wrong side of THEN; `fails`: what is further in may fail."""
         slot, shape = access.slot, self.shape
-        again = fails and access.way is not Way.NEIGHBOUR and self.accesses.depends(slot, newest)
+        again = (fails or shape.every) and access.way is not Way.NEIGHBOUR and self.accesses.depends(slot, newest)
         first = not self._rest(access, newest) and not self._bits(access) and not unordered
         reach = {Way.HASH: K, Way.NEIGHBOUR: ONE}.get(access.way, N)
         visited = times(ONE if first and not again else reach, LOG if access.way is Way.TREE else ONE)
@@ -240,7 +241,7 @@ class Costs:
         if access.way is Way.NEIGHBOUR:
             back = shape.follows(slot) and not (newest == shape.queue_of_slot[slot] and not shape.recent)
             return ByNeighbour(name, (), (*rest, *orders), self.names[slot - 1] if back else "")
-        if rest:
+        if rest or (shape.every and not orders):
             return Walked(name, (), (*rest, *orders))
         if orders:
             return ByOrder(name, tuple(orders))
@@ -274,6 +275,8 @@ def excess(shape: Shape, catalogue: Catalogue) -> Excess | None:
 
 
 def _cause(costs: Costs, newest: int | None, cost: Cost) -> Cause:
+    if costs.shape.every:
+        return Branching.EVERY
     if power_of(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
         return ReadsMembers(next((each.word for each in costs.between), "a clause"))
     plan = costs.searching.semijoins.plans[newest]

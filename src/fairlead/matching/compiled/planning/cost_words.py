@@ -48,6 +48,7 @@ BRANCHING = {
     Branching.WIDE: "a condition reads three members or more",
     Branching.CIRCLE: "conditions between members form a circle",
     Branching.COMPARISONS: "what joins two members is more than one comparison",
+    Branching.EVERY: "MATCHING ALL takes every combination of its partners",
 }
 
 
@@ -126,6 +127,8 @@ def step_words(step: Step) -> str:
     if step.way is Way.TREE and set(step.serves) & set(step.tests):
         serves = f"a part of {serves}"
     match step:
+        case Walked(tests=()):
+            return f"{step.member}: every queued event"
         case Walked():
             return f"{step.member}: no index, the queue is walked for {tests}"
         case ByTree():
@@ -171,7 +174,7 @@ def expense_words(excess: Excess) -> tuple[str, str, str, str]:
 def _cause_words(cause: Cause) -> tuple[str, str]:
     match cause:
         case Branching():
-            return BRANCHING[cause], JOINED
+            return BRANCHING[cause], "write LIMIT n PER EVENT" if cause is Branching.EVERY else JOINED
         case ReadsMembers(word):
             text = f"each relation is compared with every event that {word} has noted, since its WHERE reads members"
             return text, f"leave out of the WHERE of the {word} what reads members, or say it with PER"

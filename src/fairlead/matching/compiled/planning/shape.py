@@ -12,8 +12,10 @@ from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
 from fairlead.matching.noted_events import NotedEventPolicy
 from fairlead.model.events.types import Kind
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Expression
-from fairlead.model.plans.plan import Branch, Disposal, Subscription
+from fairlead.model.plans.options import Disposal
+from fairlead.model.plans.plan import Branch, Subscription
 
 
 class Refused(Exception):
@@ -193,7 +195,24 @@ class Shape:
 
     @property
     def disposal(self) -> Disposal:
-        return self.subscription.disposal
+        return self.subscription.disposal_of(self.branch)
+
+    @property
+    def anchored(self) -> bool:
+        """Relations contain the newest event, by definition."""
+        return self.subscription.is_anchored(self.branch)
+
+    @property
+    def every(self) -> bool:
+        """Every relation is found, not only the first."""
+        return self.subscription.matching.all
+
+    @property
+    def relations_max(self) -> int:
+        """The most relations that are looked for when an event arrives: without a limit, one more than there may be."""
+        if not self.every:
+            return 1
+        return self.subscription.limit_per_event or LIMITS.relations_per_event_max + 1
 
     @property
     def waits(self) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.planning.comparisons import bounds_of, equal_class
 from fairlead.matching.compiled.planning.join_conditions import Across
 from fairlead.matching.compiled.planning.shape import (
@@ -26,7 +27,7 @@ from fairlead.matching.compiled.planning.shape import (
     Test,
     ValueColumn,
 )
-from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of
+from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of, any_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
 from fairlead.matching.noted_events import noted_event_policy
@@ -60,6 +61,9 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     shape.orders += [Order(*pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
+    if shape.overlapping and shape.anchored:  # an event in several queues may be any of their members
+        here = [SlotField("REF", slot) == counter("NEWEST") for slot in range(shape.size)]
+        shape.tests.append(Test(frozenset(range(shape.size)), any_of(*here)))
     for at, clause in enumerate(branch.noting):
         rest = [_condition(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
         policy, within = noted_event_policy(subscription, branch, clause, catalogue), clause.apart_us or 0

@@ -7,13 +7,14 @@ decided. Never: makes an object for an event.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.codegen.counters import FIRED, KEYS
+from fairlead.matching.compiled.codegen.counters import EXCEEDED, FIRED, KEYS
 from fairlead.matching.compiled.codegen.loop import Source, source_of
 from fairlead.matching.compiled.machine_code.checked_build import is_checked, unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
@@ -21,13 +22,14 @@ from fairlead.matching.compiled.machine_code.interruption import Interruption
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.compiled.running.batch import KernelBatch
-from fairlead.matching.compiled.running.kernel_input import NOTHING, KernelInput
+from fairlead.matching.compiled.running.kernel_input import NOTHING, KernelInput, rest_of
 from fairlead.matching.compiled.running.keys import (
     KeyNumbering,
     paired,
 )
 from fairlead.matching.compiled.running.pool import NEVER, Pool
 from fairlead.matching.compiled.running.retention import forget_values
+from fairlead.matching.outcome import too_many_relations
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.plans.plan import Branch, Subscription
@@ -46,6 +48,28 @@ class BranchMatches:
     """Which branch of the family matched."""
     born: Words | None = None
     """For what absences decided: the event that had completed it."""
+
+    def taken(self, mask: npt.NDArray[np.bool_]) -> BranchMatches:
+        """Some of them, of one branch."""
+        due = None if self.due is None else self.due[mask]
+        return BranchMatches(self.at[mask], self.refs[mask], due, born=None if self.born is None else self.born[mask])
+
+
+EACH, ROOM = 4, 1 << 16
+"""Where an event can complete many relations: how many there is room for, for each row and at least."""
+
+
+def joined_matches(parts: Sequence[BranchMatches]) -> BranchMatches:
+    """Of consecutive rows."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def one(columns: Sequence[Words | None]) -> Words | None:
+        return None if columns[0] is None else np.concatenate([each for each in columns if each is not None])
+
+    at, words = np.concatenate([each.at for each in parts]), np.concatenate([each.refs.words for each in parts])
+    due, member, born = (one([getattr(each, name) for each in parts]) for name in ("due", "member", "born"))
+    return BranchMatches(at, MemberWords(words), due, member, born)
 
 
 class KernelBranch(KernelInput):
@@ -76,53 +100,73 @@ class KernelBranch(KernelInput):
     def feed(self, batch: KernelBatch, until: int = NEVER, last: int = 0) -> tuple[BranchMatches, BranchMatches]:
         """What the batch completes, and what absences it decides. `until`: what is due before is decided too, at `last`."""
         given, rows = self.arguments(batch)
-        size, pool = self.shape.size, self.pool
+        given |= {"base": batch.first_word, "within": self.within, "until": until, "last": last}
+        made: list[BranchMatches] = []
+        decided: list[BranchMatches] = []
+        while True:  # several times where there was no room for what all rows complete
+            *found, reached = self._run(given, rows)
+            made.append(found[0])
+            decided.append(found[1])
+            if reached == rows or not self.shape.every:
+                break
+            done = rows if reached < 0 else reached  # below 0: all rows, but not what `until` decides
+            given, rows = rest_of(given, self.shape, self.paired, done), rows - done
+        forget_values(self)
+        return joined_matches(made), joined_matches(decided)
+
+    def _run(self, given: dict[str, Any], rows: int) -> tuple[BranchMatches, BranchMatches, int]:
+        """One call of the kernel: what it completed and decided, and how many rows it handled."""
+        size, pool, shape = self.shape.size, self.pool, self.shape
         if self.numbered is not None:
             pool.counters[KEYS] = self.numbered.count
-        most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
-        copies = size * rows if self.shape.waits else 0
+        most = max((len(lane.queues) for lane in shape.lanes), default=1)
+        relations = rows if not shape.every else min(rows * shape.relations_max, max(EACH * rows, ROOM)) + shape.relations_max
+        waits = relations if shape.waits else 0
         keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
-        pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        pool.room_for(keys, self.buckets(), rows * most + size * waits, waits)
         if len(self.source.plans):
             pool.room_to_reduce(rows)
-        fired = pool.waiting_count() + rows if self.shape.waits else 0
+        if shape.anchored:
+            pool.room_to_choose(shape.relations_max)
+        fired = pool.waiting_count() + waits if shape.waits else 0
         checked = self.checked
-        out_at, out_ref = unwritten(rows, np.int64, checked), unwritten((rows, size), np.int64, checked)
-        given |= pool.arguments()
+        out_at, out_ref = unwritten(relations, np.int64, checked), unwritten((relations, size), np.int64, checked)
+        given = given | pool.arguments()
         given |= {
             "plans": self.source.plans,
-            "ranks": self.texts.ranks() if self.shape.ranked else NOTHING,
+            "ranks": self.texts.ranks() if shape.ranked else NOTHING,
             "out_at": out_at,
             "out_ref": out_ref,
-            "out_key": unwritten(rows if self.paired else 0, np.int32, checked),
-            "out_due": unwritten(rows if self.shape.waits else 0, np.int64, checked),
+            "out_key": unwritten(relations if self.paired else 0, np.int32, checked),
+            "out_due": unwritten(waits, np.int64, checked),
             "fired_at": unwritten(fired, np.int64, checked),
             "fired_ref": unwritten((fired, size), np.int64, checked),
             "fired_due": unwritten(fired, np.int64, checked),
             "fired_born": unwritten(fired, np.int64, checked),
-            "base": batch.first_word,
-            "within": self.within,
-            "until": until,
-            "last": last,
         }
         if self.interruption is not None:
             self.interruption.begin(pool.counters)
-        found, _ = self.kernel(*(given[name] for name in self.source.arguments))
+        found, reached = self.kernel(*(given[name] for name in self.source.arguments))
         if self.interruption is not None:
             self.interruption.end(pool.counters)
+        if pool.counters[EXCEEDED]:
+            raise too_many_relations(self.subscription.name)
         if self.numbered is not None:
             pool.key_count = self.numbered.count = int(pool.counters[KEYS])
-        n = int(pool.counters[FIRED]) if self.shape.waits else 0
+        n = int(pool.counters[FIRED]) if shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
         decided = BranchMatches(at, MemberWords(refs), due_at, born=born)
-        due = given["out_due"][:found] if self.shape.waits else None
+        due = given["out_due"][:found] if shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         out_at.resize(found, refcheck=False)  # gives back what was not filled, where it lies: nobody else has seen them
         out_ref.resize((found, size), refcheck=False)
         made = BranchMatches(out_at, MemberWords(out_ref), due, member)
-        forget_values(self)
-        return made, decided
+        return made, decided, int(reached)
+
+    def clear(self) -> None:
+        """Forget what is queued and waits."""
+        self.pool = Pool(self.shape.stride, self.shape.size, self.source.layout)
 
     def instances(self) -> int:
         """How many instances the kernel has: keys, or pairs of key and branch."""

@@ -87,6 +87,29 @@ def joined(parts: Sequence[LaneColumns], order: npt.NDArray[np.int64]) -> LaneCo
     )
 
 
+def rest_of(given: Mapping[str, Any], shape: Shape, is_paired: bool, rows: int) -> dict[str, Any]:
+    """The arguments of a batch without its first rows."""
+    made = dict(given)
+
+    def skip(name: str, count: int) -> None:
+        if name in made and len(made[name]):
+            made[name] = made[name][count:]
+
+    skip(TOLD.name, rows)
+    if is_paired:
+        for name in [each for each in made if each.startswith("pair_")]:
+            skip(name, rows)
+        return made
+    done = made[LOCAL][made[CODES][:rows]]
+    for at, lane in enumerate(shape.lanes):
+        for name in LaneArguments(at).all(shape, lane):
+            skip(name, int(np.count_nonzero(done == at)))
+    for name in (CODES, WORDS):
+        skip(name, rows)
+    made["base"] += rows << MINOR_BITS
+    return made
+
+
 class KernelInput:
     """What turns rows into the arguments of one kernel: the conditions on single events of its branches, and the numbers that
     it has given to keys, texts and equal values."""

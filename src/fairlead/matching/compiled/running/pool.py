@@ -26,7 +26,7 @@ CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `keys`."""
 ARRAYS = (
     "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "least_keys", "rows", "waiting", "heap", "counters",
-    "scratch", "members",
+    "scratch", "members", "chosen",
 )  # fmt: skip
 """The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 
@@ -50,6 +50,7 @@ class Pool:
         self.counters[[*NONE_FREE]], self.counters[SEEN] = -1, NEVER
         self.scratch = np.zeros(0, dtype=np.int32)
         self.members = np.zeros(size, dtype=np.int64)
+        self.chosen = np.zeros((0, size), dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
@@ -85,6 +86,11 @@ class Pool:
         wanted = room(self.size, most + rows * self.queues_per_key)
         if wanted > len(self.scratch):
             self.scratch = unwritten(2 * wanted, np.int32)
+
+    def room_to_choose(self, relations: int) -> None:
+        """For the relations of one event."""
+        if relations > len(self.chosen):
+            self.chosen = unwritten((relations, self.size), np.int64)
 
     def arguments(self) -> dict[str, npt.NDArray[Any]]:
         """By name."""

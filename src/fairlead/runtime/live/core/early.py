@@ -236,8 +236,8 @@ def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
         and (subscription.within_us is None or _in_the_order_of_times(plan, subscription))
         and all(
             len(branch.slots) == 1
+            and not branch.runs
             and not branch.noting
-            and all(each.quantifier.most == 1 for each in branch.elements)
             and all(reads_only_events(each.condition) for each in branch.predicates)
             and (branch.emission is None or all(reads_no_position(value) for _, value in branch.emission.fields))
             for branch in subscription.branches

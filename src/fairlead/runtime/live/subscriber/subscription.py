@@ -72,6 +72,7 @@ class LiveSubscription:
     def __init__(self, log: PatientLog, registry: Registry, shared: SharedWork, request: SubscriptionRequest) -> None:
         self._log, self._registry, self._shared, self._request = log, registry, shared, request
         self._record = SubscriberRecord(log, request.name) if request.name is not None else None
+        self._lease = Lease(log)
         self._groups: dict[str, OpenedGroup] = {}
         self._tasks: list[GroupTask] = []
         self._running: list[asyncio.Task[None]] = []
@@ -89,20 +90,22 @@ class LiveSubscription:
 
     async def __aenter__(self) -> Self:
         trying = Patience(self._log.patience)
-        while not await self._opened():
-            if trying.is_over:
-                raise about_to_be_trimmed(_names([*self._groups.values()]))
-            await trying.pause()
-        if self._record is not None:
-            await self.write_receipts()
-        self._lease = Lease(self._log, {topics for each in self._groups.values() for topics in each.group.sources})
-        await self._lease.take()
+        try:
+            while not await self._opened():
+                if trying.is_over:
+                    raise about_to_be_trimmed(_names([*self._groups.values()]))
+                await trying.pause()
+            if self._record is not None:
+                await self.write_receipts()
+        except BaseException:
+            await self._lease.give_up()
+            raise
         await asyncio.to_thread(pa.array, [0])  # Arrow searches for pandas once, for half a second: now, not at a relation
         self._running = [asyncio.create_task(self._run(each)) for each in self._tasks]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Acknowledgements are stored already; the remaining work is optional, and may fail."""
+        """Acknowledgements are stored already; the rest is optional, and may fail."""
         await ended(*self._running)
         with suppress(LogError):
             for each in self._tasks:
@@ -161,7 +164,9 @@ class LiveSubscription:
         return plan
 
     async def _open_groups(self, known: bool) -> None:
-        groups = [(group, await open_streams(self._log, group.sources)) for group in groups_of(self.plan)]  # 2
+        found = groups_of(self.plan)
+        await self._lease.take({topics for group in found for topics in group.sources}, self._log.patience)
+        groups = [(group, await open_streams(self._log, group.sources)) for group in found]  # 2
         if self._request.emit:
             await require_no_loop(self._log, self.name, [group for group, _ in groups])
         saved = self._record.groups if self._record is not None else {}

@@ -79,7 +79,8 @@ class ResultRows:
         fixed = [pa.field(name, kind, not self.certain) for name, kind in zip(names, kinds, strict=True)]
         fixed += [pa.field(REVISION, pa.int64())] if self.revises else []
         named = [pa.field(SUBSCRIPTIONS, pa.list_(pa.string()))] if self.by_frontier else []
-        return pa.schema([*fixed, held["members"], held["emitted"], *named, pa.field("reason", pa.string())])
+        runs = [held["runs"]] if "runs" in held else []
+        return pa.schema([*fixed, held["members"], *runs, held["emitted"], *named, pa.field("reason", pa.string())])
 
     @cached_property
     def _plain(self) -> pa.Schema:

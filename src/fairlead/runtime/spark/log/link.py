@@ -15,8 +15,9 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import StateError, UsageError
 from fairlead.runtime.live.core.event_table import Selection, only_stream
 from fairlead.runtime.live.export import complete, select
-from fairlead.runtime.live.merged_streams import LEASE_SECONDS_MAX, lease_value, open_streams
+from fairlead.runtime.live.merged_streams import LEASE_SECONDS_MAX, lease_value, open_streams, streams_with_sources
 from fairlead.runtime.live.merged_streams import TABLE as LEASES
+from fairlead.runtime.live.stream_removal import require_no_removal
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.runtime.live.subscriber.trim_check import first_of, require_beginning
 from fairlead.runtime.spark.log.options import LogOptions
@@ -93,8 +94,7 @@ class LogLink:
     def lease(self, topics: Sequence[str]) -> None:
         """Keep the merged stream of these topics, if there are several."""
         if len(topics) > 1 and (time.monotonic() - self._leased > RENEW_SECONDS or not self._leased):
-            told = lease_value([topics], LEASE_SECONDS)
-            self.call(lambda log: log.put(LEASES, f"spark-{merged_stream(topics)}", told))
+            self.call(lambda log: _leased(log, topics))
             self._leased = time.monotonic()
 
     def blocks(self, stream: Stream, after: int, last: int) -> Iterator[Sequence[Stored]]:
@@ -111,12 +111,19 @@ async def _next(reading: Any) -> Sequence[Stored] | None:
     return await anext(reading, None)
 
 
+async def _leased(log: Log, topics: Sequence[str]) -> None:
+    await log.put(LEASES, f"spark-{merged_stream(topics)}", lease_value([topics], LEASE_SECONDS))
+
+
 async def extent_of(log: Log, options: LogOptions) -> Extent:
     """Raises what `select` raises, and LogError."""
     selection = await select(log, options.what, heartbeats=options.heartbeats)
     only_stream(selection)
     if selection.ordered:
         selection = selection.by_topic()
+    for topics in (each for each in selection.topics if len(each) > 1):
+        await _leased(log, topics)
+        await require_no_removal(log, streams_with_sources([topics]), PATIENCE_SECONDS)
     streams = await open_streams(log, selection.topics)
     lasts = await complete(log, streams, selection)
     firsts = [await _first(log, options, stream, last) for stream, last in zip(streams, lasts, strict=True)]

@@ -39,10 +39,10 @@ from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_o
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_store import Tails
 from fairlead.transport.log.entry_values import NOTHING, entry_value
+from fairlead.transport.log.names import SINKS as TABLE
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log
 
-TABLE = "FL_SINKS"
 SINK = {"batch": int, "begin": {str: [int]}, "end": (NOTHING, {str: [int]})}
 
 

@@ -151,12 +151,12 @@ def _member(plan: Plan, subscription: Subscription, alias: str) -> SparkColumn:
     slots = [slot.type for branch in subscription.branches for slot in branch.slots if slot.alias == alias]
     types = tuple(sorted({name for slot in slots for name in plan.catalogue.accepts(slot)}))
     fields = columns_of_types(types, plan.catalogue, RESERVED)
-    several = any(e.alias == alias and e.quantifier.most > 1 for branch in subscription.branches for e in branch.elements)
+    several = any(e.alias == alias and e.quantifier.several for branch in subscription.branches for e in branch.elements)
     found: Any = None
     for number, branch in enumerate(subscription.branches):
         here = _in_branch(plan, branch, alias, fields)
         if here:
-            value = F.array(*here) if several else here[0]
+            value = here[0] if branch.runs and _is_run(branch, alias) else F.array(*here) if several else here[0]
             of = F.col("branch") == number
             found = F.when(of, value) if found is None else found.when(of, value)
     assert found is not None  # one of the branches has the alias
@@ -168,15 +168,26 @@ def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[ResultColum
 
     places = sorted((slot.alias_index, at) for at, slot in enumerate(branch.slots) if slot.alias == alias)
     held = layout_of(plan).members
-    made = []
-    for _, at in places:
-        member = F.get("members", at)
+
+    def event(member: SparkColumn) -> SparkColumn:
         columns = [member.getField(name).alias(name) for name in RESERVED]
         for field in fields:
             sources = [each.name for each in held if field.sources.items() & each.sources.items()]
             columns.append(F.coalesce(*(member.getField(name) for name in sources)).alias(field.name))
-        made.append(F.struct(*columns))
+        return F.struct(*columns)
+
+    if not branch.runs:
+        return [event(F.get("members", at)) for _, at in places]
+    made = []
+    for _, at in places:
+        before: Any = F.aggregate(F.slice("runs", 1, at), F.lit(0), lambda total, each: total + each) if at else F.lit(0)
+        run = F.transform(F.slice("members", before + 1, F.get("runs", at)), event)
+        made.append(run if at in branch.runs else F.get(run, 0))
     return made
+
+
+def _is_run(branch: Branch, alias: str) -> bool:
+    return any(each.alias == alias and each.quantifier.run for each in branch.elements)
 
 
 __all__ = [

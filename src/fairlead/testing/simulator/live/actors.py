@@ -17,8 +17,17 @@ from typing import Any
 from fairlead.errors import FairleadError, LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.deliveries import Batch
+from fairlead.runtime.live.subscriber.record import receipts_of
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.testing.history.values import Acknowledged, Joining, LifeBegun, ReceivedDelivery
+from fairlead.testing.history.values import (
+    Acknowledged,
+    Acknowledging,
+    Joining,
+    LifeBegun,
+    ReceivedDelivery,
+    SeenReceipt,
+    SubscriberStep,
+)
 from fairlead.testing.simulator.live.cases import (
     STREAMS,
     ActorFault,
@@ -27,7 +36,7 @@ from fairlead.testing.simulator.live.cases import (
     SweepPlan,
 )
 from fairlead.testing.simulator.live.event_loop import SimulatedNode
-from fairlead.testing.simulator.live.network import Network, RemoteLog
+from fairlead.testing.simulator.live.network import Network, RemoteLog, done
 from fairlead.transport.clocks import clocks
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.credentials import Credentials
@@ -39,9 +48,9 @@ PATIENCE_SECONDS = 4.0
 AGAIN_SECONDS = 0.3
 IDLE_SECONDS, IDLE_SECONDS_MAX = 1.0, 8.0
 """A subscriber that receives nothing for so long looks whether it has everything; the longer it does, the less often."""
-EXPECTED = {"S131", "N001", "N024"}
-"""What an application meets with while parts fail: an event of a former process that arrived late, no answer, and events that
-were trimmed before a process that stood still had read them."""
+EXPECTED = {"S131", "N001", "N024", "N027"}
+"""What an application meets with while parts fail: an event of a former process that arrived late, no answer, events that were
+trimmed before a process that stood still had read them, and a sweep that was interrupted."""
 
 
 class SimulatedPlace(LogPlace):
@@ -194,16 +203,13 @@ class RetainingActor(Actor):
 
 
 class SweepingActor(Actor):
-    """Removes what no subscriber uses, some times. `begins`: says whether all subscribers are known: a merged stream that
-    somebody opens for the first time may be removed before its use is recorded (docs/live.md)."""
+    """Removes what no subscriber uses, some times, also while others subscribe."""
 
-    def __init__(self, plan: SweepPlan, network: Network, seed: int, begins: Callable[[], bool]) -> None:
+    def __init__(self, plan: SweepPlan, network: Network, seed: int) -> None:
         super().__init__("broom", plan.faults, network, seed)
-        self._waits, self._begins = list(plan.waits_ms), begins
+        self._waits = list(plan.waits_ms)
 
     async def work(self) -> None:
-        while not self._begins():
-            await asyncio.sleep(AGAIN_SECONDS)
         async with self.connect() as fl:
             while self._waits:
                 await asyncio.sleep(self._waits[0] / 1000)
@@ -221,8 +227,8 @@ class SubscribingActor(Actor):
     ) -> None:
         super().__init__(plan.name, plan.faults, network, seed)
         self.plan, self._over, self._snapshots, self._trims = plan, over, snapshots, trims
-        self.steps: list[LifeBegun | ReceivedDelivery | Acknowledged] = []
-        self.beside: list[LifeBegun | ReceivedDelivery | Acknowledged] = []
+        self.steps: list[SubscriberStep] = []
+        self.beside: list[SubscriberStep] = []
         """Of the subscriber beside it."""
         self.joined: dict[str, Joining] = {}
         self._asked: dict[str, int] = {}
@@ -264,6 +270,7 @@ class SubscribingActor(Actor):
                 for name in names:
                     self.joined.setdefault(name, self._joining(name, start))
                 self.steps.append(LifeBegun())
+                self._see_receipts()
                 self.say(f"is subscribed, start = {self.plan.start}")
                 if self.plan.beside:
                     async with fl.subscribe(self.text, start="earliest") as other:
@@ -335,7 +342,13 @@ class SubscribingActor(Actor):
         except TimeoutError:
             return None
 
+    def _see_receipts(self) -> None:
+        """As the log has them now."""
+        for key, each in done(receipts_of(self.network.servers, self.name)).items():
+            self.steps.append(SeenReceipt(key, each.count, each.joined))
+
     def _note(self, batch: Batch) -> None:
+        self._see_receipts()
         for each in _received(batch):
             self.steps.append(each)
             told = ", ".join(str(token or position) for position, token in each.members)
@@ -345,8 +358,10 @@ class SubscribingActor(Actor):
     async def _acknowledge(self, sub: LiveSubscription, batches: Sequence[Batch]) -> None:
         """One batch by itself; several as everything that was delivered."""
         self.at_moment("acknowledge")
+        lasts = {key: last for each in batches for key, last in each.lasts.items()}
+        self.steps += [Acknowledging(key, last) for key, last in lasts.items()]
         await (sub.ack(batches[0]) if len(batches) == 1 else sub.ack())
-        for key, last in {key: last for each in batches for key, last in each.lasts.items()}.items():
+        for key, last in lasts.items():
             self.steps.append(Acknowledged(key, last))
             self.say(f"has acknowledged up to {last}")
 

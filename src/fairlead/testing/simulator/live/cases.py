@@ -136,10 +136,12 @@ class RetentionPlan:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """A client that removes what no subscriber uses: so long after the beginning, then after each time before."""
+    """A client that removes what no subscriber uses: so long after the beginning, then after each time before. `left`: there is
+    a merged stream from the beginning, which was used before."""
 
     waits_ms: tuple[int, ...]
     faults: tuple[ActorFault, ...] = ()
+    left: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class LiveCase:
             + 4 * sum(len(each.faults) for each in self.subscribers)
             + 4 * len(self.elections)
             + (0 if self.retention is None else 4 + 2 * len(self.retention.waits_ms) + 4 * len(self.retention.faults))
-            + (0 if self.sweeps is None else 4 + 2 * len(self.sweeps.waits_ms) + 4 * len(self.sweeps.faults))
+            + (0 if self.sweeps is None else 4 + self.sweeps.left + 2 * len(self.sweeps.waits_ms) + 4 * len(self.sweeps.faults))
             + 3 * len(rules)
             + sum(each.start != "earliest" for each in self.subscribers)
             + sum((each.order != "") + (each.joins_ms > 0) + (each.slow_ms > 0) + each.beside for each in self.subscribers)
@@ -206,7 +208,7 @@ def live_case(seed: int) -> LiveCase:
         _publisher(rolls, f"p{number}", keys, lags, gaps, evolves) for number in range(rolls.choice((1, 2, 2, 3)))
     )
     subscribers = tuple(_subscribers(rolls, order, trims))
-    swept = rolls.random() < SWEPT_SHARE and not any(each.added for each in subscribers)
+    swept = rolls.random() < SWEPT_SHARE
     return LiveCase(
         seed,
         publishers,
@@ -242,8 +244,8 @@ def _publisher(
 
 
 def _sweeps(rolls: random.Random) -> SweepPlan:
-    waits = tuple(rolls.choice((50, 300, 2000)) for _ in range(rolls.randrange(1, 4)))
-    return SweepPlan(waits, _faults(rolls, ("begin", "write")))
+    waits = tuple(rolls.choice((5, 50, 300, 2000)) for _ in range(rolls.randrange(1, 8)))
+    return SweepPlan(waits, _faults(rolls, ("begin", "write")), rolls.random() < 0.7)
 
 
 def _retention(rolls: random.Random) -> RetentionPlan:
@@ -252,11 +254,12 @@ def _retention(rolls: random.Random) -> RetentionPlan:
 
 
 def _subscribers(rolls: random.Random, order: str, trims: bool) -> Iterator[SubscriberPlan]:
-    """The first two or three have equal rules; sometimes another reads what they emit."""
+    """The first two or three have equal rules, so each also stores what the others derive; sometimes there is one only.
+    Sometimes another reads what they emit."""
     rules = rolls.choice(ORDERED_MENU if order else TRIMMED_MENU if trims else MENU)
     starts = ("earliest",) if order else TRIMMED_STARTS if trims else STARTS
     added = rolls.choice(((), (), (AFTER,), (WIDE,)))
-    for number in range(rolls.choice((2, 2, 3))):
+    for number in range(rolls.choice((1, 2, 2, 2, 3))):
         late = number > 0 and rolls.random() < 0.5
         yield SubscriberPlan(
             f"s{number}",
@@ -304,6 +307,8 @@ def smaller_cases(case: LiveCase) -> Iterator[LiveCase]:
             yield replace(case, retention=replace(case.retention, waits_ms=waits))
     if case.sweeps is not None:
         yield replace(case, sweeps=None)
+        if case.sweeps.left:
+            yield replace(case, sweeps=replace(case.sweeps, left=False))
         for faults in _without_one(case.sweeps.faults):
             yield replace(case, sweeps=replace(case.sweeps, faults=faults))
         for waits in _without_one(case.sweeps.waits_ms):

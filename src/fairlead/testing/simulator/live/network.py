@@ -30,8 +30,8 @@ STRAY_SECONDS_MAX = 12.0
 """A write that was given up is executed within this time, or never: longer than the patience of the clients."""
 STRAY_REQUESTS_MAX = 16
 """Or before one of so many requests of the client's next connection: opening a subscription takes about as many."""
-WRITES = {"append", "put", "trim"}
-"""What may be executed late: blocks, values of tables, and what retention removes."""
+WRITES = {"append", "put", "trim", "remove_stream"}
+"""What may be executed late: blocks, values of tables, and what retention and sweeps remove."""
 READS = {
     "last_of",
     "last_block_of",

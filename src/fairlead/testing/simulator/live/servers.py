@@ -83,6 +83,15 @@ class SimulatedServers(MemoryLog):
             found.append(one._replace(sequence=each.sequence))
         return found
 
+    async def remove_stream(self, stream: Stream) -> None:
+        """Not one that was created since: real servers, which know the name only, drop a request that was overtaken."""
+        if stream.name in self._streams and stream == self._stream(stream.name):
+            await super().remove_stream(stream)
+            self._ever.pop(stream.name, None)
+            self._repeats = {each for each in self._repeats if each[0] != stream.name}
+            self._copying = {key: each for key, each in self._copying.items() if key[0] != stream.name}
+            self._copied_from = {key: at for key, at in self._copied_from.items() if key[0] != stream.name}
+
     def past(self) -> SimulatedServers:
         """The log as it is now; what happens later does not change it."""
         made: Any = object.__new__(SimulatedServers)
@@ -109,7 +118,7 @@ class SimulatedServers(MemoryLog):
         return stored
 
     def _copy(self, name: str, topic: str) -> None:
-        waiting = self._copying[name, topic]
+        waiting = self._copying.get((name, topic))
         if waiting and name in self._streams:
             at, block = waiting.popleft()
             copy = self._kept(name, super()._take(name, self._clock(), block))

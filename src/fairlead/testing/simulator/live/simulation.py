@@ -92,13 +92,15 @@ class LiveRun:
         await self._declare()
         for topic in sorted({*TOPICS.values()}):
             done(servers.open_topics([topic]))
+        if case.sweeps is not None and case.sweeps.left:
+            done(servers.open_topics(STREAMS["Wide"]))
         self._publishers = [PublishingActor(each, network, case.seed) for each in case.publishers]
         trims = case.retention is not None
         self._subscribers = [
             SubscribingActor(each, network, case.seed, lambda: self._over, case.snapshots, trims) for each in case.subscribers
         ]
         self._keepers = [] if case.retention is None else [RetainingActor(case.retention, network, case.seed)]
-        self._keepers += [] if case.sweeps is None else [SweepingActor(case.sweeps, network, case.seed, self._all_known)]
+        self._keepers += [] if case.sweeps is None else [SweepingActor(case.sweeps, network, case.seed)]
         for election in case.elections:
             network.later(election.at_ms / 1000, self._elect, election.ms / 1000)
         for each in (*self._publishers, *self._keepers):
@@ -130,9 +132,6 @@ class LiveRun:
     @property
     def _actors(self) -> list[Actor]:
         return [*self._publishers, *self._keepers, *self._subscribers]
-
-    def _all_known(self) -> bool:
-        return all({*one.joined} >= {each.split()[1] for each in one.plan.all_rules} for one in self._subscribers)
 
     async def _declare(self) -> None:
         async with Client(SimulatedPlace(_reliable(self._servers)), "setup", 0.0, 1.0, None) as fl:

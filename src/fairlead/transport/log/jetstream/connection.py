@@ -14,11 +14,12 @@ from typing import Any
 
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from fairlead.errors import LogError
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.failures import refused, unreachable
-from fairlead.transport.log.jetstream.predecessor import certain
+from fairlead.transport.log.jetstream.predecessor import read_headers, text_of
 
 CONNECT_SECONDS = 5
 VERSION_MIN = (2, 11)
@@ -30,6 +31,9 @@ ANSWER = re.compile(
     rb"(?:Nats-Num-Pending: \d+\r\nNats-Last-Sequence: \d+\r\n)?\r\n$"
 )
 """The end of the headers of a stored message that was asked for directly."""
+STATUS = re.compile(rb"NATS/1\.0 +(\d{3}) *([^\r]*)\r\n")
+STATUS_NAMES = ("Status", "Description")
+"""By which the client knows what the server says itself, in the first line of headers."""
 
 
 class AnswerHeaders(dict[str, str]):
@@ -42,19 +46,28 @@ class AnswerHeaders(dict[str, str]):
 
 
 class CertainClient(Client):
-    """Headers as the server has read them (predecessor.py)."""
+    """Headers as the server has read them (predecessor.py). Subjects and headers may have any bytes: a server stores and sends
+    what a publisher gave it, and a client that raises an error there has no connection any more."""
 
     async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
-        told = await super()._process_headers(headers)
-        told = told and certain(told, headers)
-        at = headers.rfind(b"Nats-Stream: ") if headers else -1
+        if not headers:
+            return None
+        told, at = read_headers(headers), headers.rfind(b"Nats-Stream: ")
+        told = {name: each for name, each in told.items() if name not in STATUS_NAMES}
         answer = ANSWER.match(headers, at) if at >= 0 else None
         if answer is None:
-            return told
-        raw = headers[:at] + b"\r\n"
-        stored = await super()._process_headers(raw) or {}
+            return told | status_of(headers)
         subject, sequence, time = answer.groups()
-        return AnswerHeaders(told or {}, certain(stored, raw), subject.decode(), int(sequence), time.decode())
+        return AnswerHeaders(told, read_headers(headers[:at] + b"\r\n"), text_of(subject), int(sequence), time.decode())
+
+    def _build_message(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None) -> Msg:
+        return Msg(self, text_of(subject), text_of(reply), data, headers, _sid=sid)
+
+
+def status_of(headers: bytes) -> dict[str, str]:
+    """What the server says in the first line of headers, after the version. A stored message may have such a line, too."""
+    first = STATUS.match(headers)
+    return {} if first is None else dict(zip(STATUS_NAMES, (first[1].decode(), text_of(first[2])), strict=True))
 
 
 async def connected(

@@ -27,7 +27,7 @@ from nats.aio.msg import Msg
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
 from fairlead.transport.log.blocks.block import block_of, rejected_block
-from fairlead.transport.log.jetstream.predecessor import MESSAGE_ID
+from fairlead.transport.log.jetstream.predecessor import COPY_OF, MESSAGE_ID
 from fairlead.transport.log.jetstream.reader import Connection, Parse
 from fairlead.transport.log.jetstream.stream_reads import parsed, read
 from fairlead.transport.log.names import stream_of_subject
@@ -41,8 +41,6 @@ Answer = TypeVar("Answer")
 QUEUED_MAX = 16
 """Answers of a topic that wait, of up to 512 messages each."""
 
-COPY_OF = "Nats-Stream-Source"
-"""The header of a copied message: the stream and the sequence that it was copied from."""
 UNNAMED = "D037"
 """The code of messages that are no blocks by the rule of topics."""
 ABOUT = ("Fl-Number", "Fl-Sequence", "Fl-Count", "Fl-Writer")

@@ -34,22 +34,38 @@ from fairlead.transport.log.names import is_derived, order_subjects, subject
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 EXPECTED_OF = f"{EXPECTED}-Subject"
 MESSAGE_ID = "Nats-Msg-Id"
+COPY_OF = "Nats-Stream-Source"
+"""The header of a copied message: the stream and the sequence that it was copied from."""
+COPIED = re.compile(rb"Nats-Stream-Source: ([^\r\n]+)\r\n\r\n\Z")
+"""As the server writes it at the end, after whatever the message has as headers."""
 NO_IDS, APART_MARK = {"fairlead-message-ids": "none"}, {"fairlead-derived": "apart"}
 MARKS = NO_IDS | APART_MARK
 """Metadata of the streams of topics in which no block has a message id, and derived events have subjects of their own."""
 
 
 def headers_of(found: RawStreamMsg) -> dict[str, str]:
-    """The headers of a single message; of one that is given twice the last, as readers of a stream get them. (The client reads
-    them like those of an e-mail, in which names of other scripts are something else than text.)"""
+    """The headers of a single message, as readers of a stream get them. (The client reads them like those of an e-mail, in
+    which names of other scripts are something else than text.)"""
     if found.hdrs is None:  # by a direct request
         return dict(found.headers or {})
-    told, raw = dict[str, str](), base64.b64decode(found.hdrs or b"")
+    return read_headers(base64.b64decode(found.hdrs or b""))
+
+
+def read_headers(raw: bytes) -> dict[str, str]:
+    """The headers of a message, whatever bytes its sender has given for them: of a name that is given twice the last value.
+    Without the condition if that is not certain."""
+    told = dict[str, str]()
     for line in raw.split(b"\r\n")[1:]:
-        name, colon, value = line.decode(errors="surrogateescape").partition(":")
-        if colon:
-            told[name] = value.strip()
-    return certain(told, raw)
+        name, colon, value = line.partition(b":")
+        if colon and name.isascii():
+            told[name.strip().decode()] = text_of(value.strip())
+    copied = COPIED.search(raw)
+    return certain(told if copied is None else told | {COPY_OF: text_of(copied[1])}, raw)
+
+
+def text_of(raw: bytes) -> str:
+    """A subject or a header: a server stores and sends any bytes, of which Fairlead writes ASCII only."""
+    return raw.decode(errors="replace")
 
 
 def certain(told: dict[str, str], raw: bytes) -> dict[str, str]:

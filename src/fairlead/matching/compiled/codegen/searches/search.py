@@ -31,6 +31,7 @@ from fairlead.matching.compiled.codegen.indexes.queue_row import row_name
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
+    CHOSEN,
     COUNTERS,
     HEAD,
     LEAST_KEYS,
@@ -48,6 +49,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     b,
     bk,
     bound_to,
+    count,
     free,
     fresh,
     k,
@@ -88,7 +90,7 @@ from fairlead.matching.compiled.representation.statements import KernelFunction
 
 STATE: tuple[Variable | Array, ...] = (
     free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
-    PLANS, MEMBERS,
+    PLANS, MEMBERS, CHOSEN,
 )  # fmt: skip
 
 
@@ -100,6 +102,8 @@ class Searching:
         self.calls: dict[str, FunctionCall] = {}
         self.called: set[str] = set()
         """The functions that searches call."""
+        self.nothing: Formula = count if shape.every else FALSE
+        """What a search gives that has found nothing, or all."""
         self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
         self.noted = NotedSearch(layout, self.at, self.placed)
@@ -142,6 +146,8 @@ class Searching:
 
     def _body(self, code: Code, newest: int | None) -> None:
         """Loop in loop, down to a relation."""
+        if self.shape.every:
+            code.assign(count, 0)
         self._opening(code, newest)
         self.semijoins.opening(code, newest)
         if code.is_ended:
@@ -156,10 +162,15 @@ class Searching:
                 if clause.searched:
                     blocks.enter_context(code.when(self.noted.unspoilt(code, clause, newest)))
             for slot in sorted(self.opened(newest)):
-                code.assign(MEMBERS[slot], bound_to(slot))
-            code.give(TRUE)
+                code.assign(CHOSEN[count, slot] if self.shape.every else MEMBERS[slot], bound_to(slot))
+            if self.shape.every:
+                code.increase(count)
+                with code.when(count >= self.shape.relations_max):
+                    code.give(count)
+            else:
+                code.give(TRUE)
         if not code.is_ended:
-            code.give(FALSE)
+            code.give(self.nothing)
 
     def _open(self, code: Code, blocks: ExitStack, access: Access, newest: int | None, inner: bool) -> None:
         """The loop of a slot, and in it the tests of its events; what follows goes inside. What follows the tests is
@@ -188,7 +199,7 @@ class Searching:
         elif not once:
             count_step(code)
             with code.when(is_halted()):
-                code.give(FALSE)
+                code.give(self.nothing)
         self._ends(code, slot, newest)
         final = once or not self.accesses.depends(slot, newest)  # one that passes is enough
         if once:
@@ -206,10 +217,10 @@ class Searching:
             bound = self.shape.newest_slot(newest)
             if bound in self.accesses.chosen_bits:
                 with code.when(negated(bit(b, bound))):
-                    code.give(FALSE)
+                    code.give(self.nothing)
             for each in self.accesses.tests_at(-1, newest):
                 with code.when(negated(self.placed(each.condition, newest))):
-                    code.give(FALSE)
+                    code.give(self.nothing)
         timely = self.timely(newest)
         for slot in timely:
             lowest, at = lowest_of(slot), self.at(self.shape.queue_of_slot[slot])
@@ -220,7 +231,7 @@ class Searching:
             for other in self.ahead(slot, newest):
                 code.assign(lowest, self._past(lowest, lowest_of(other), at))
             with code.when(lowest == NONE):
-                code.give(FALSE)
+                code.give(self.nothing)
 
     def _past(self, node: Variable, other: Variable, at: Formula) -> FunctionCall:
         """From a node on, the first that stands after another one (before it under RECENT)."""

@@ -1,0 +1,110 @@
+"""The removal of merged streams beside clients that begin to use them: one of the two always learns of the other.
+
+    who removes                                     who begins to use one (merged_streams.Lease)
+    1. looks for streams that are not in use        a. takes a lease
+    2. plans to remove them                         b. withdraws the plan; waits for the end of a removal that has begun
+    3. looks again, and withdraws the plan          c. opens the stream, and creates it if it is not there
+    4. begins the removal, if it is still planned
+    5. removes the streams, and ends the removal
+
+If (a) comes before (3), the lease is seen. Otherwise the plan was there before (b): it is withdrawn, so that (4) is refused, or
+the removal has begun, and (c) comes after its end. There is one entry for all streams, in the table of leases, and it is
+changed by comparison only: a stream and the ones that it copies are removed together or not at all. What a leader that is cut
+off says in (1) does no harm: it cannot confirm (2). What it says in (3) is not believed if it does not know the plan.
+
+A client that is gone leaves a plan, which anybody withdraws, or a removal, which the next sweep completes. Servers remove a
+stream by its name; so before each, the client looks whether the removal is still its own.
+
+Takes: a log, names of merged streams. Gives: plans, begun removals, and a return when streams can be opened. Never: removes a
+stream.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import LogError, StateError
+from fairlead.transport.log.entry_values import entry_value
+from fairlead.transport.log.names import LEASES
+from fairlead.transport.log.patience import Patience
+from fairlead.transport.log.protocol import Conflict, Log
+from fairlead.transport.log.signed_log import ignored
+
+TABLE = LEASES
+KEY = "sweep"
+"""Leases have longer keys."""
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class StreamRemoval:
+    """Of the merged streams with these names: planned, or begun."""
+
+    streams: tuple[str, ...]
+    begun: bool
+    revision: int
+
+
+async def plan_removal(log: Log, streams: Iterable[str]) -> StreamRemoval | None:
+    """Replaces the plan of another client. None if one has begun a removal, or all plan at once."""
+    for _ in range(ATTEMPTS):
+        known = await current_removal(log)
+        if known is not None and known.begun:
+            return None
+        planned = StreamRemoval(tuple(streams), begun=False, revision=await log.revision_of(TABLE, KEY))
+        if (stored := await _stored(log, planned)) is not None:
+            return stored
+    return None
+
+
+async def begin_removal(log: Log, removal: StreamRemoval) -> StreamRemoval | None:
+    """Of a plan, or once more of a removal that another client has begun. None if it has changed."""
+    return await _stored(log, replace(removal, begun=True))
+
+
+async def _stored(log: Log, wanted: StreamRemoval) -> StreamRemoval | None:
+    value = json.dumps({"streams": wanted.streams, "begun": wanted.begun, "by": uuid.uuid4().hex}).encode()
+    try:
+        return replace(wanted, revision=await log.put(TABLE, KEY, value, wanted.revision))
+    except Conflict:
+        return None
+
+
+async def current_removal(log: Log) -> StreamRemoval | None:
+    try:
+        entry = await log.get(TABLE, KEY)
+        if entry is None:
+            return None
+        told = entry_value(entry.value, {"streams": [str], "begun": bool}, TABLE, KEY)
+    except StateError as error:
+        ignored(error)
+        return None
+    return StreamRemoval(tuple(told["streams"]), told["begun"], entry.revision)
+
+
+async def end_removal(log: Log, removal: StreamRemoval) -> None:
+    """Withdraws a plan, or ends a removal, unless another client has replaced it."""
+    with suppress(Conflict):
+        await log.remove(TABLE, KEY, removal.revision)
+
+
+async def require_no_removal(log: Log, streams: Collection[str], patience: float) -> None:
+    """Returns when these streams can be opened: to be called by the holder of a lease on them. Raises LogError after so many
+    seconds."""
+    trying = Patience(patience)
+    while streams and (removal := await current_removal(log)) is not None:
+        names = sorted({*removal.streams} & {*streams})
+        if not names:
+            return
+        if removal.begun and trying.is_over:
+            problem = f"a sweep has begun to remove the merged stream {names[0]}, and does not end"
+            raise LogError("N027", problem, "run `fairlead streams --sweep`, then subscribe again")
+        if removal.begun:
+            await trying.pause()
+        else:
+            await end_removal(log, removal)

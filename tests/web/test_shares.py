@@ -1,0 +1,168 @@
+"""Users of one gateway do not keep one another out, and get nothing by asking at the right moment."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+import fairlead
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.numbered import source_name
+from fairlead.runtime.rights.policy import policy_of
+from fairlead.web.access.rates import SharedRoom
+from fairlead.web.gateway import Settings
+from tests.web.served import Asker, asking, run
+
+pytestmark = pytest.mark.server
+
+POLICY = "users:\n" + "\n".join(
+    f"""  {name}:
+    token: sha256:{hashlib.sha256(f"t-{name}".encode()).hexdigest()}
+    publish: [main.A]
+    subscribe: [main]
+    sources: {sources}
+    names: ["{name}*"]"""
+    for name, sources in (("one", '["/shop/7"]'), ("two", '["x-*"]'))
+)
+
+
+def settings(**more: Any) -> Settings:
+    return Settings(token="t-operator", policy=policy_of(POLICY), **more)
+
+
+def as_user(name: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer t-{name}"}
+
+
+async def declared(asker: Asker) -> None:
+    text = "TYPE A (k INT, x INT); TYPE B (k INT, x INT)"
+    assert (await asker.post("/types", {"text": text}, headers=as_user("operator")))[0] == 200
+
+
+def test_a_type_that_is_declared_meanwhile_needs_its_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at the declarations, of one request."""
+    looked, is_behind = list[int](), Registry.is_behind
+
+    async def behind_later(self: Registry, names: Sequence[str]) -> bool:
+        looked.append(0)
+        return len(looked) > 1 and await is_behind(self, names)
+
+    async def work() -> None:
+        async with asking(settings()) as asker, fairlead.connect(asker.url) as other:
+            await declared(asker)
+            assert (await asker.post("/events", {"type": "A", "k": 1, "x": 1}, headers=as_user("one")))[0] == 202
+            await other.declare("TYPE Late (k INT)")
+            monkeypatch.setattr(Registry, "is_behind", behind_later)
+            for event in ({"type": "Late", "k": 1}, {"type": "Late", "k": 1, "_source": "/shop/7", "_sequence": 1}):
+                status, error = await asker.post("/events", event, headers=as_user("one"))
+                assert (status, error["code"]) == (403, "A284")
+            assert (await other.log.last_of("main", None, "Late")) is None
+
+    run(work)
+
+
+def test_the_name_under_which_a_source_is_stored_is_another_source() -> None:
+    async def work() -> None:
+        async with asking(settings()) as asker:
+            await declared(asker)
+            stored = source_name("/shop/7")
+            for user, source in (("two", stored), ("one", "/shop/7"), ("two", source_name(stored))):
+                event = {"type": "A", "k": 1, "x": 1, "_source": source, "_sequence": 1}
+                assert await asker.post("/events", event, headers=as_user(user)) == (202, {"stored": 1, "repeated": 0})
+            event = {"type": "A", "k": 1, "x": 1, "_source": stored, "_sequence": 1}
+            assert (await asker.post("/events", event, headers=as_user("one")))[0] == 403
+
+    run(work)
+
+
+def test_a_user_has_a_quarter_of_the_room_and_whoever_manages_all_of_it() -> None:
+    room = SharedRoom(100)
+    assert room.take(90, "one")  # the first has room, however much it wants
+    assert not room.take(1, "one")
+    assert not room.take(20, "two")
+    assert room.take(10, "two")
+    room.give_back(90, "one")
+    assert [room.take(15, "two") for _ in range(2)] == [True, False]
+    assert [room.take(25, "one") for _ in range(2)] == [True, False]
+    assert room.take(50, None)
+    assert not room.take(1, None)
+
+
+def test_no_user_takes_all_room_for_bodies() -> None:
+    async def work() -> None:
+        async with asking(settings(bodies_bytes_max=40_000, body_bytes_max=5_000)) as asker, AsyncExitStack() as held:
+            await declared(asker)
+            writers = []
+            for _ in range(12):
+                host, port = asker.session._base_url.host, asker.session._base_url.port  # type: ignore[union-attr]
+                reader, writer = await asyncio.open_connection(host, port)
+                held.callback(writer.close)
+                head = "POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                writer.write(f"{head}Authorization: Bearer t-one\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n".encode())
+                writers.append(reader)
+            refused = [asyncio.create_task(each.readline()) for each in writers]
+            while sum(each.done() for each in refused) < 10:
+                await asyncio.wait([each for each in refused if not each.done()], return_when=asyncio.FIRST_COMPLETED)
+            assert all(b" 503 " in each.result() for each in refused if each.done())
+            body = [{"type": "A", "k": 1, "x": 1}] * 100
+            assert (await asker.post("/events", body, headers=as_user("two")))[0] == 202
+            for each in refused:
+                each.cancel()
+
+    run(work)
+
+
+async def opened(asker: Asker, held: AsyncExitStack, user: str, count: int) -> list[int]:
+    """The statuses of so many streams that are opened at once."""
+    made = [f"{user}-{number}" for number in range(count)]
+    for name in made:
+        body = {"name": name, "rules": "SUBSCRIPTION S MATCH A a"}
+        assert (await asker.post("/subscriptions", body, headers=as_user(user)))[0] == 201
+    asked = [asker.session.get(f"/subscriptions/{name}/events", headers=as_user(user)) for name in made]
+    found = await asyncio.gather(*(held.enter_async_context(each) for each in asked))
+    return sorted(each.status for each in found)
+
+
+def test_streams_that_are_opened_at_once_are_limited_too() -> None:
+    async def work() -> None:
+        async with asking(settings(streams_max=4)) as asker, AsyncExitStack() as held:
+            await declared(asker)
+            assert await opened(asker, held, "operator", 9) == [200] * 4 + [503] * 5
+
+    run(work)
+
+
+def test_no_user_takes_all_streams() -> None:
+    async def work() -> None:
+        async with asking(settings(streams_max=8)) as asker, AsyncExitStack() as held:
+            await declared(asker)
+            assert await opened(asker, held, "one", 9) == [200] * 2 + [503] * 7
+            assert await opened(asker, held, "two", 2) == [200, 200]
+
+    run(work)
+
+
+def test_rules_of_one_user_do_not_keep_the_others_waiting() -> None:
+    long = " ".join(f"SUBSCRIPTION L{n} MATCH A a WHERE a.k = {n}" for n in range(800))
+
+    async def work() -> None:
+        async with asking(settings()) as asker:
+            await declared(asker)
+            many = [
+                asyncio.create_task(asker.post("/subscriptions", {"name": f"one-{at}", "rules": long}, headers=as_user("one")))
+                for at in range(20)
+            ]
+            await asyncio.wait(many, return_when=asyncio.FIRST_COMPLETED)
+            body = {"name": "two", "rules": "SUBSCRIPTION S MATCH A a"}
+            assert (await asker.post("/subscriptions", body, headers=as_user("two")))[0] == 201
+            assert sum(each.done() for each in many) < 15, "all others were served before"
+            for each in many:
+                each.cancel()
+            await asyncio.wait(many)
+
+    run(work)
