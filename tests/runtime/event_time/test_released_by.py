@@ -31,7 +31,8 @@ def bursts(random: Random, count: int) -> list[Record]:
         for each in made[low : low + 9]:
             if each["type"] != "Heartbeat" and made[low + 8]["at"].year > 1:
                 each["at"] = made[low + 8]["at"] + random.choice((0, 0.25, 0.25, 0.5, 0.75)) * SECOND
-    return made
+    first = {each["_sequence"]: each["at"] for each in reversed(made) if "_sequence" in each}
+    return [each | {"at": first[each["_sequence"]]} if "_sequence" in each else each for each in made]  # repeats are equal
 
 
 def named(found: OrderedFindings, name: str) -> list[Named]:

@@ -233,6 +233,7 @@ def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
     is what it emits."""
     return (
         not plan.derived_types(subscription)
+        and subscription.limit is None
         and (subscription.within_us is None or _in_the_order_of_times(plan, subscription))
         and all(
             len(branch.slots) == 1
