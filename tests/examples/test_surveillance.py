@@ -145,6 +145,16 @@ def test_the_run_finds_them_and_everybody_agrees_who_must(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [], "the run cleans up after itself"
 
 
+def test_the_readme_counts_exported_events_without_heartbeats_which_depend_on_the_machine(day: pa.Table) -> None:
+    live, text = loaded("live"), (FOLDER / "rules.fl").read_text(encoding="utf-8")
+    types = live.TOPICS + text[: text.index("-- A large order")]
+    plan = fairlead.compile(types + (FOLDER / "live.fl").read_text(encoding="utf-8"))
+    read = {name for each in plan.subscriptions for name in each.types} & set(day.column("type").unique().to_pylist())
+    count = sum(each in read for each in day.column("type").to_pylist())
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"over the exported log ({count:,} events, " in page
+
+
 def test_a_late_event_is_published_in_its_place_of_the_day_and_later(day: pa.Table, planted: dict[str, Any]) -> None:
     live = loaded("live")
     late = live.late_event(day, planted["episodes"])

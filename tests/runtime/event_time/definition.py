@@ -35,6 +35,7 @@ class DefinedRule:
     name: str
     types: str
     text: str
+    declared: str = TYPES
 
 
 PAIRS = "SUBSCRIPTION Both MATCH A a THEN B b PER k EMIT Pair(k = a.k, n = 1000 * a.n + b.n)\n"
@@ -51,13 +52,14 @@ RULES = (
 
 @dataclass(frozen=True)
 class DefinedOrder:
-    """`ORDER BY at` and further keys, of which some descend, with the rest of the statement."""
+    """`ORDER BY` a time (`clock`) and further keys, of which some descend, with the rest of the statement."""
 
     keys: tuple[tuple[str, bool], ...] = ()
     delay: timedelta = NOTHING
     idle: timedelta | None = None
     ahead: timedelta | None = None
     revise: timedelta | None = None
+    clock: str = "at"
 
     @property
     def text(self) -> str:
@@ -65,7 +67,7 @@ class DefinedOrder:
             return f"{length // (1000 * MICROSECOND)} MILLISECONDS"
 
         keys = "".join(f", {name}{' DESC' if descends else ''}" for name, descends in self.keys)
-        made = f"ORDER BY at{keys} DELAY {millis(self.delay)}"
+        made = f"ORDER BY {self.clock}{keys} DELAY {millis(self.delay)}"
         made += "" if self.idle is None else f" PER SOURCE IDLE {millis(self.idle)}"
         made += "" if self.ahead is None else f" AHEAD {millis(self.ahead)}"
         return made + ("" if self.revise is None else f" LATE REVISE WITHIN {millis(self.revise)}") + "\n"
@@ -75,10 +77,13 @@ class DefinedOrder:
         keys = [
             (0, -record[name] if down else record[name]) if record.get(name) is not None else (1,) for name, down in self.keys
         ]
-        return record["at"], *keys, record.get("_source") or "", record.get("_sequence") or 0, record["type"]
+        return self.time(record), *keys, record.get("_source") or "", record.get("_sequence") or 0, record["type"]
+
+    def time(self, record: Record) -> Any:
+        return record["at" if record["type"] == "Heartbeat" else self.clock]
 
     def has_place(self, record: Record) -> bool:
-        values = [record.get(name) for name, _ in self.keys] if record["type"] != "Heartbeat" else []
+        values = [record.get(name) for name in (self.clock, *(name for name, _ in self.keys))] if record["type"] != "Heartbeat" else []
         return all(value is not None and value == value for value in values)  # NaN is not equal to itself
 
 
@@ -124,6 +129,17 @@ def defined(
     return made
 
 
+def defined_so_far(order: DefinedOrder, rule: DefinedRule, records: Sequence[Record]) -> list[Label]:
+    """The relations among all events that take part so far, in their order, whether or not the frontier has passed them: what
+    is confirmed and what is early fold to these."""
+    one = _Follower(order, rule, 0, DefinedSequence([], [], Counter()))
+    for at, record in enumerate(records):
+        if one._reads(record):
+            one._arrives(at, record, moves=True)
+    one.past = sorted([*one.held, *one.late], key=order.place)
+    return one._matched()
+
+
 class _Follower:
     """One rule alone with its upstream."""
 
@@ -160,9 +176,11 @@ class _Follower:
 
     def _counts(self, record: Record) -> bool:
         """Whether it has a place, and is not ahead."""
-        ahead = self.order.ahead is not None and "_stored" in record and record["at"] > record["_stored"] + self.order.ahead
-        silent = record["at"] == EARLIEST  # a heartbeat of a reader that waits for a topic
-        return not silent and self._reads(record) and self.order.has_place(record) and not ahead
+        if not self._reads(record) or not self.order.has_place(record):
+            return False
+        at, ahead = self.order.time(record), self.order.ahead
+        silent = at == EARLIEST  # a heartbeat of a reader that waits for a topic
+        return not silent and not (ahead is not None and "_stored" in record and at > record["_stored"] + ahead)
 
     def _arrives(self, at: int, record: Record, moves: bool) -> None:
         beat = record["type"] == "Heartbeat"
@@ -171,7 +189,7 @@ class _Follower:
             if not beat:
                 self._tell(at, "ahead" if self.order.has_place(record) else "rejected")
             return
-        if record["at"] >= self.frontier:
+        if self.order.time(record) >= self.frontier:
             if identity in self.known and not beat:
                 self.made.repeats[self.rule.name] += 1
             else:
@@ -179,7 +197,7 @@ class _Follower:
             self.known.add(identity)
         elif beat:
             pass
-        elif self.order.revise is None or record["at"] < self.frontier - self.order.revise:
+        elif self.order.revise is None or self.order.time(record) < self.frontier - self.order.revise:
             self._tell(at, "late")
         elif identity in self.known:
             self._tell(at, "repeated")
@@ -190,17 +208,17 @@ class _Follower:
             self._move(record)
 
     def _move(self, record: Record) -> None:
-        bound = record["at"] - self.order.delay + (MICROSECOND if record["type"] == "Heartbeat" else NOTHING)
+        bound = self.order.time(record) - self.order.delay + (MICROSECOND if record["type"] == "Heartbeat" else NOTHING)
         source = record.get("_source") if self.order.idle is not None else None
         self.ends[source] = max(self.ends.get(source, bound), bound)
         least, most = min(self.ends.values()), max(self.ends.values())
         self.frontier = max(self.frontier, least if self.order.idle is None else max(least, most - self.order.idle))
 
     def _release(self, by: tuple[Any, ...]) -> None:
-        passed = [each for each in self.held if each["at"] < self.frontier]
+        passed = [each for each in self.held if self.order.time(each) < self.frontier]
         if not passed:
             return
-        self.held = [each for each in self.held if each["at"] >= self.frontier]
+        self.held = [each for each in self.held if self.order.time(each) >= self.frontier]
         self.past = sorted([*self.past, *passed], key=self.order.place)
         now = self._matched()
         assert now[: len(self.found)] == self.found  # more events at the end only add
@@ -219,7 +237,7 @@ class _Follower:
     def _matched(self) -> list[Label]:
         hidden = ("_source", "_sequence", "_stored")
         events = [{name: value for name, value in each.items() if name not in hidden} for each in self.past]
-        found = fairlead.match(_plain(self.rule.text), events)
+        found = fairlead.match(_plain(self.rule.declared + self.rule.text), events)
         return [tuple(event["n"] for event in each.members) for each in found if each.subscription == self.rule.name]
 
     def _deliver(self, by: tuple[Any, ...], sign: int, labels: Sequence[Label]) -> None:
@@ -242,4 +260,4 @@ def _only(mine: Sequence[Label], others: Sequence[Label]) -> Iterator[Label]:
 
 @cache
 def _plain(text: str) -> fairlead.Plan:
-    return fairlead.compile(TYPES + text)
+    return fairlead.compile(text)

@@ -161,11 +161,29 @@ def test_final_ones_are_only_what_no_other_event_can_change() -> None:
         ("MATCH A a AND B b", False),
         ("MATCH A a[2]", False),
         ("MATCH A a WITHOUT B b WITHIN 1 SECOND OF a", False),
+        ("MATCH A a WITHOUT B b BEFORE a", False),
+        ("MATCH A a+", False),
+        ("MATCH A a LIMIT 2", False),
+        ("MATCH A a PER k LIMIT 1 PER KEY", False),
+        ("MATCH A a MATCHING ALL LIMIT 1 PER EVENT", True),
+        ("MATCH A a WITHIN 1 SECOND", True),
+        ("MATCH A a EMIT D (k = a.k)", True),
+        ("MATCH A a EMIT D (p = position(a))", False),
     ],
 )
 def test_what_is_certain_at_once(rules: str, certain: bool) -> None:
     plan = fairlead.compile(f"{TYPES} ORDER BY at DELAY 1 SECOND SUBSCRIPTION S {rules}")
     assert certain_at_once(plan, plan["S"]) is certain
+
+
+@pytest.mark.parametrize(
+    ("order", "certain"), [("at", True), ("TIME", True), ("at, k", True), ("seen", False), ("seen, at", False)]
+)
+def test_a_window_is_certain_if_the_order_is_that_of_the_times(order: str, certain: bool) -> None:
+    text = f"TYPE A (k INT, at TIMESTAMP, seen TIMESTAMP) TIME at ORDER BY {order} DELAY 1 SECOND "
+    plan = fairlead.compile(f"{text} SUBSCRIPTION S MATCH A a WITHIN 1 SECOND SUBSCRIPTION T MATCH A a")
+    assert certain_at_once(plan, plan["S"]) is certain
+    assert certain_at_once(plan, plan["T"])
 
 
 def test_early_is_one_of_three() -> None:

@@ -46,7 +46,7 @@ from fairlead.runtime.event_time.tentative_run import (
     TentativeRelations,
     TentativeRun,
 )
-from fairlead.runtime.live.core.routes import reads_only_events
+from fairlead.runtime.live.core.routes import reads_no_position, reads_only_events
 
 Check = Callable[[], None]
 Turn = Callable[[Check | None], AbstractContextManager[None]]
@@ -120,14 +120,16 @@ class SharedRuns:
 
 
 class EarlyMatcher:
-    """`first`: the matcher that waits. `runs`: those of its lineage. `check`: ends a long search by an exception. `arguments`:
-    those of engines. `open`: delivered early, neither confirmed nor taken back."""
+    """`first`: the matcher that waits. `runs`: those of its lineage. `known`: so many of the next deliveries the subscriber has
+    acknowledged; nothing is early before the rest. `check`: ends a long search by an exception. `arguments`: those of engines.
+    `open`: delivered early, neither confirmed nor taken back."""
 
     def __init__(
         self,
         first: EventTimeMatcher,
         runs: LineageRuns | None = None,
         *,
+        known: int = 0,
         check: Check | None = None,
         limits: RunLimits = RUN_LIMITS,
         **arguments: Any,
@@ -138,10 +140,17 @@ class EarlyMatcher:
         self.run: TentativeRun | None = None
         self._given = first.buffer.last
         self._arrived: list[ArrivedBatch] = []
+        self._known = known
 
     def step(self, columns: Columns, stored: Numbers | None, confirmed: Sequence[Relation]) -> Sequence[Relation]:
         """The last batch of the first matcher, and what it has delivered for it."""
+        repeated = min(self._known, len(confirmed))
+        self._known -= repeated
+        if self._known:
+            self._given = self._first.buffer.last
+            return ()
         self._arrived.append((columns, stored))
+        confirmed = confirmed[repeated:]
         if not len(confirmed):
             return ()
         ids, signs = ids_of(confirmed), signs_of(confirmed)
@@ -160,7 +169,7 @@ class EarlyMatcher:
 
     @property
     def is_settled(self) -> bool:
-        return self.run is not None and not self._arrived
+        return bool(self._known) or (self.run is not None and not self._arrived)
 
     def settle(self) -> Sequence[Relation]:
         """What differs from what is open, after all batches so far."""
@@ -220,11 +229,28 @@ def reordered(plan: Plan, order: EventOrder) -> Plan:
 
 
 def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
-    """Whether no other event can change a relation of the subscription: each is one event, and is decided by that event."""
-    return not plan.derived_types(subscription) and all(
-        len(branch.slots) == 1
-        and not branch.runs
-        and not branch.noting
-        and all(reads_only_events(each.condition) for each in branch.predicates)
-        for branch in subscription.branches
+    """Whether no other event can change a relation of the subscription: each is one event, and is decided by that event, and so
+    is what it emits."""
+    return (
+        not plan.derived_types(subscription)
+        and subscription.limit is None
+        and (subscription.within_us is None or _in_the_order_of_times(plan, subscription))
+        and all(
+            len(branch.slots) == 1
+            and not branch.runs
+            and not branch.noting
+            and all(reads_only_events(each.condition) for each in branch.predicates)
+            and (branch.emission is None or all(reads_no_position(value) for _, value in branch.emission.fields))
+            for branch in subscription.branches
+        )
+    )
+
+
+def _in_the_order_of_times(plan: Plan, subscription: Subscription) -> bool:
+    """Whether no event is before another one with an earlier time: then no event leaves its window when it arrives."""
+    order, types = subscription.order, (plan.catalogue[each] for name in subscription.types for each in plan.catalogue.accepts(name))
+    return (
+        order is not None
+        and not order.keys[0].descending
+        and all(order.keys[0].column(each) == each.time_index for each in types)
     )

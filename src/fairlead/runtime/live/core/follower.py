@@ -100,13 +100,24 @@ class Follower:
         """Feed the lineage its share of the next stretches."""
         for each in share.stretches:
             self.silent = self.silent and each.blocks[-1].sequence <= self._border[each.part]
-        if not self.silent and self.early_from is not None and self.lineage.book.count >= self.early_from:
-            self.lineage.begin_early(self._cache.runs, self.key)
+        if not self.silent:
+            self.begin_early()
         found = self.lineage.feed(share.stretches, self.streams, self._cache)
         told, early = found.verdicts, found.early
         verdicts = None if told is None else FoundVerdicts(told.found, share.turns[told.turns], told.at)
         ahead = None if early is None else replace(early, runs=share.turns[early.runs])
         return GroupFindings(self.key, found, share.turns[found.turns], self.silent, verdicts, ahead)
+
+    @property
+    def awaits_early(self) -> bool:
+        """Whether early deliveries are wanted, and have not begun."""
+        return self.early_from is not None
+
+    def begin_early(self) -> None:
+        """Find early deliveries from here on, if they are wanted."""
+        if self.early_from is not None:
+            self.lineage.begin_early(self._cache.runs, self.key, self.early_from)
+            self.early_from = None
 
     @property
     def is_settled(self) -> bool:

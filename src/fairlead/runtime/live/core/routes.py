@@ -126,6 +126,11 @@ def reads_only_events(condition: Condition) -> bool:
     return all(_plain(atom) for term in condition.terms for atom in term)
 
 
+def reads_no_position(node: Expression) -> bool:
+    """Whether its value does not depend on the events that are before."""
+    return not isinstance(node, PositionOf) and all(map(reads_no_position, node.parts))
+
+
 def _plain(node: Expression) -> bool:
     return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, node.parts))
 

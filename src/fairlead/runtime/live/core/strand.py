@@ -161,10 +161,10 @@ class Strand:
         runs, by = places.runs_of(found.by), places.own(found.by)
         return StrandFindings(found.relations, runs, len(columns), by, final.relations, final.by, verdicts, ahead)
 
-    def begin_early(self, runs: LineageRuns) -> None:
-        """Find early deliveries from here on. `runs`: those of the lineage."""
+    def begin_early(self, runs: LineageRuns, known: int) -> None:
+        """Find early deliveries from here on. `runs`: those of the lineage; `known`: see EarlyMatcher."""
         if self.matcher is not None and self.early is None:
-            self.early = EarlyMatcher(self.matcher, runs, **self._arguments)
+            self.early = EarlyMatcher(self.matcher, runs, known=known, **self._arguments)
 
     def _prepared(
         self,

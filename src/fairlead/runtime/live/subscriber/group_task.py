@@ -106,6 +106,7 @@ class GroupTask:
         )
         self._tails = Tails(log, patience, "forget the subscriber, and subscribe again")
         self._settled = True
+        self._begun = not any(each.awaits_early for each in reading.followers)
         self.rejected = Counter[str]()
         """The rejected blocks that were read, by the code of the error."""
         self._rejected_of_all = Counter[str]() if rejected is None else rejected
@@ -120,6 +121,8 @@ class GroupTask:
 
     async def run(self, receive: Callable[[Batch], Awaitable[None]]) -> None:
         clock = asyncio.get_running_loop().time
+        await self._settle(receive)  # 5
+        self._begun = True
         async for stretches in self._reader.read():
             begun, events = clock(), sum(stored.block.count for each in stretches for stored in each.blocks)
             for some in self.reading.portions(stretches):
@@ -137,13 +140,21 @@ class GroupTask:
                         await receive(batch)  # 3
                 for writer in self._writers:
                     await writer.save_if_due()  # 4
-            unsettled = [each for each in self.reading.followers if not each.is_settled]
-            if unsettled:
-                settled = self.deliveries.early_batch(await self._done({each: each.settle for each in unsettled}))
-                if settled is not None:
-                    await receive(settled)  # 5
+            await self._settle(receive)  # 5
             if not self._clock.lags(events):
                 await asyncio.sleep(self._clock.pause(clock(), clock() - begun))
+
+    async def _settle(self, receive: Callable[[Batch], Awaitable[None]]) -> None:
+        """Early deliveries begin with the first block that is delivered, or at once if there is nothing to read."""
+        waiting = [each for each in self.reading.followers if each.awaits_early]
+        if waiting and not await self.lag():
+            for each in waiting:
+                each.begin_early()
+        unsettled = [each for each in self.reading.followers if not each.is_settled]
+        if unsettled:
+            settled = self.deliveries.early_batch(await self._done({each: each.settle for each in unsettled}))
+            if settled is not None:
+                await receive(settled)
 
     def _warn_of_loops(self) -> None:
         for lineage in (each.lineage for each in self.reading.followers if each.lineage.looped):
@@ -183,6 +194,8 @@ class GroupTask:
 
     async def has_passed(self, ends: Sequence[int]) -> bool:
         """Whether the relations up to these ends, in every stream, are stored and delivered."""
+        if not self._begun:
+            return False
         if self._reader.has_passed(ends):
             return True
         if self.only is None or await self._log.last(self.reading.streams[0]) < ends[0]:
