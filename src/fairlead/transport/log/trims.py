@@ -17,7 +17,6 @@ more than one head for each type of a source in a stream.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields, replace
@@ -26,7 +25,7 @@ from typing import Protocol
 from fairlead.dataclass import dataclass
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import ROUTES, is_marks
-from fairlead.transport.log.entry_values import entry_value, fits, unreadable
+from fairlead.transport.log.entry_values import entry_bytes, entry_value, fits, unreadable
 from fairlead.transport.log.names import TRIMS, topic_stream
 from fairlead.transport.log.protocol import Conflict, Log, Stored, TableEntry
 
@@ -92,7 +91,7 @@ def add_heads(found: dict[str, dict[str, TrimmedHead]], blocks: Iterable[Stored]
 
 
 def to_bytes(heads: Heads) -> bytes:
-    return json.dumps({name: _told(head) for name, head in sorted(heads.items())}).encode()
+    return entry_bytes({name: _told(head) for name, head in sorted(heads.items())})
 
 
 def _told(head: TrimmedHead) -> list[object]:
@@ -198,9 +197,9 @@ async def _changed(log: Log, stream: str, change: Callable[[TrimRecord], TrimRec
         newer = change(known)
         if newer is None or newer == known:
             return newer is not None
-        value = json.dumps({name: each for name, each in asdict(newer).items() if each != getattr(NOTHING_TRIMMED, name)})
+        value = entry_bytes({name: each for name, each in asdict(newer).items() if each != getattr(NOTHING_TRIMMED, name)})
         try:
-            await log.put(TABLE, stream, value.encode(), 0 if entry is None else entry.revision)
+            await log.put(TABLE, stream, value, 0 if entry is None else entry.revision)
             return True
         except Conflict:
             continue  # another client trims too

@@ -171,6 +171,8 @@ class LiveSubscription:
             await require_no_loop(self._log, self.name, [group for group, _ in groups])
         saved = self._record.groups if self._record is not None else {}
         keys = group_keys(groups, saved)
+        if self._record is not None:
+            self._record.require_room(dict(zip(keys, groups, strict=True)))
         self.change = changed(dict(zip(keys, (group for group, _ in groups), strict=True)), saved)
         opening = GroupOpening(self._log, self._shared, self._record, self._request, known=known)
         for (group, streams), key in zip(groups, keys, strict=True):
