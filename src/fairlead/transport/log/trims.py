@@ -111,7 +111,7 @@ def from_bytes(value: bytes, key: str = "") -> dict[str, TrimmedHead]:
         whole = len(told) in (len(HEAD) - 1, len(HEAD)) and all(map(fits, told, HEAD))
         if not whole or len(told[7]) != ROUTES or not is_marks(told[4]):
             raise unreadable(TABLE, key)
-    return {name: TrimmedHead(*told[:7], tuple(told[7]), *told[8:]) for name, told in found.items()}
+    return {name: TrimmedHead(*(*told[:7], tuple(told[7]), *told[8:])) for name, told in found.items()}
 
 
 async def trimmed_heads(log: TableReader, stream: str, source: str) -> Heads:
