@@ -28,11 +28,12 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
 from fairlead.transport.log.entry_values import entry_value
+from fairlead.transport.log.names import LINEAGES
 from fairlead.transport.log.protocol import Conflict, Log
 from fairlead.transport.log.signed_log import ignored
 from fairlead.transport.log.trims import trim_record
 
-TABLE, STORE = "FL_LINEAGES", "FL_STATES"
+TABLE, STORE = LINEAGES, "FL_STATES"
 VIEWERS = "-v"
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
@@ -76,10 +77,16 @@ class Snapshots:
         return load() if len(dumped) < LARGE else await asyncio.to_thread(load)
 
     async def keep(self, steps: int, count: int, state: bytes) -> None:
-        """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names."""
+        """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names. A list
+        exists before its first state: a state without one was abandoned (abandoned_states.py)."""
         listed, revision = await self._listed(self.key)
         if any(theirs >= steps for theirs, _ in listed):
             return  # another subscriber was faster
+        if not listed and not revision:
+            try:
+                revision = await self._log.put(TABLE, self.key, b"[]", 0)
+            except Conflict:
+                return  # another subscriber is faster
         await self._log.put_object(STORE, state_name(self.key, steps), state)  # 1
         kept = thinned([*listed, (steps, count)], await self._trimmed())
         try:

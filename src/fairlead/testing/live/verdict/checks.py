@@ -148,7 +148,8 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
         found = [delivery_of(line) for line in who.given[key].lines]
         if found != wanted:
             problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
-        book = ReceiptBook(group.digest)
+        first = first_positions(copy, [each.topics for each in group.parts], who.start)
+        book = ReceiptBook(f"{group.digest}@{'+'.join(map(str, first))}" if any(first) else group.digest)
         book.note(delivery_words(relations))
         if receipts.get(key) != book.receipt():
             problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")
