@@ -20,6 +20,7 @@ from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines
 from fairlead.matching.compiled.planning.eligibility import RUNS, refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
+from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.values import duration_words
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
@@ -52,6 +53,7 @@ class Explanation:
                     "disposal": each.disposal_words,
                     "keep": list(each.kept_aliases),
                     "limit_per_event": each.limit_per_event,
+                    **({} if each.limit is None else {"limit": str(each.limit)}),
                     "emits": each.emits,
                     "no_kernel_because": self.against(each),
                     "costs": self._costs_json(each),
@@ -220,6 +222,8 @@ class Explanation:
             lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
         if subscription.within_us is not None:
             lines.append(f"  within     {subscription.within_us / 1_000_000:g} s of the key's own clock")
+        if subscription.limit is not None:
+            lines.append(f"  limit      {_limit_words(subscription.limit)}")
         return [*lines, *_late_lines(subscription), *self._cost_lines(subscription)]
 
     def _one(self, subscription: Subscription) -> str:
@@ -239,6 +243,12 @@ class Explanation:
             for s in self.subscriptions
         ]
         return plan_html(self.plan) + "".join(each)
+
+
+def _limit_words(limit: Limit) -> str:
+    if limit.per_key:
+        return f"at most {limit.count:,} relations of each key; a count is kept for every key that has delivered one"
+    return f"at most {limit.count:,} relations; once they are delivered, nothing is matched or kept any more"
 
 
 def explain(

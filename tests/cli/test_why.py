@@ -364,3 +364,34 @@ def test_events_that_are_late_or_ahead_take_no_part(tmp_path: Path) -> None:
     assert [each["verdict"] for each in told["findings"]] == ["matched"]
     assert told["verdicts"] == {"late": 1, "ahead": 1}
     assert "1 ahead, 1 late" in fairlead("why", *command, "--at", "1").output
+
+
+LIMITED = """\
+TYPE A (v INT, at TIMESTAMP) TIME at
+TYPE B (v INT, at TIMESTAMP) TIME at
+SUBSCRIPTION S MATCH A a THEN B b {options}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("LIMIT 1", "LIMIT 1: as many relations were delivered before it"),
+        ("PER v LIMIT 1 PER KEY", "relations of its key were"),
+    ],
+)
+def test_an_event_whose_relation_is_beyond_the_limit_is_limited(tmp_path: Path, options: str, said: str) -> None:
+    events = [one("A", 1, 0), one("B", 1, 1), one("A", 1, 2), one("B", 1, 3), one("A", 1, 4)]
+    rules = LIMITED.format(options=options)
+    assert finding(tmp_path, rules, events, 0)[0] == "matched"
+    verdict, reason = finding(tmp_path, rules, events, 2)
+    assert verdict == "limited"
+    assert "in the relation [2, 3]" in reason
+    assert said in reason
+    assert finding(tmp_path, rules, events, 4)[0] == "waiting"
+
+
+def test_an_absence_that_fires_beyond_the_limit_is_limited(tmp_path: Path) -> None:
+    rules = LIMITED.format(options="LIMIT 1").replace("THEN B b", "WITHOUT B b WITHIN 2 SECONDS OF a")
+    events = [one("A", 1, 0), one("A", 2, 1), one("A", 3, 50)]
+    assert [finding(tmp_path, rules, events, at)[0] for at in range(3)] == ["matched", "limited", "pending"]

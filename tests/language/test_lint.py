@@ -2,6 +2,8 @@
 
 import pytest
 
+import fairlead
+
 from .sentences import plan, warned, warnings
 
 
@@ -122,9 +124,73 @@ def test_a_rise_between_which_others_may_stand():
     assert warned(RISE.replace("t[1].value < t[2].value", "t[2].value > t[1].value")) == ["W015"]
 
 
-@pytest.mark.parametrize("more", [" PER id", " MATCHING FIRST CONTIGUOUS", " MATCHING RECENT CONTIGUOUS"])
-def test_a_rise_of_neighbours_or_of_one_key_is_quiet(more):
+@pytest.mark.parametrize(
+    "more", [" MATCHING FIRST CONTIGUOUS", " MATCHING RECENT CONTIGUOUS", " PER id MATCHING FIRST CONTIGUOUS"]
+)
+def test_a_rise_of_neighbours_is_quiet(more):
     assert "W015" not in warned(RISE + more)
+
+
+def test_a_rise_of_one_key_skips_events_too():
+    (found,) = warnings(RISE + " PER id")
+    assert (found.code, found.fix) == ("W015", "add MATCHING FIRST CONTIGUOUS for an unbroken run")
+    assert "RECENT CONTIGUOUS" in next(each.fix for each in warnings(RISE + " PER id MATCHING RECENT") if each.code == "W015")
+    assert "W015" not in warned(RISE.replace("Trade t[3]", "Order o AND Trade t[3]") + " PER id")
+
+
+def test_a_rise_of_aliases_of_one_type():
+    aliases = "Trade a THEN Trade b THEN Trade c WHERE a.value < b.value AND b.value < c.value PER id"
+    assert warned(aliases) == ["W015"]
+    assert warned(aliases + " MATCHING FIRST CONTIGUOUS") == []
+
+
+READINGS = """
+TYPE Reading (sensor INT, value INT)
+SUBSCRIPTION S MATCH Reading r[3] WHERE r[1].value < r[2].value AND r[2].value < r[3].value PER sensor
+"""
+
+
+def test_the_remedy_for_a_rise_finds_the_unbroken_run():
+    events = [{"type": "Reading", "sensor": 1, "value": each} for each in (1, 5, 3, 4, 6)]
+    assert [each.positions for each in fairlead.match(fairlead.compile(READINGS), events)] == [(0, 2, 3)]
+    remedied = fairlead.compile(READINGS + " MATCHING FIRST CONTIGUOUS")
+    assert [each.positions for each in fairlead.match(remedied, events)] == [(2, 3, 4)]
+
+
+TRAVEL = """
+TYPE Login (user STRING, city STRING, at TIMESTAMP) TIME at
+SUBSCRIPTION S MATCH Login a THEN Login b WHERE a.city != b.city PER user WITHIN 1 HOUR
+"""
+
+
+def test_impossible_travel_without_a_disposal():
+    (found,) = fairlead.compile(TRAVEL).warnings
+    assert found.code == "W020"
+    assert found.problem == "a Login that ends a relation cannot begin the next, and others may be in between"
+    assert "MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX" in found.fix
+
+
+def test_the_remedy_for_travel_compares_each_login_with_the_one_before_it():
+    cities = enumerate(("Bonn", "Bonn", "Rome", "Oslo", "Oslo", "Bonn"))
+    events = [{"type": "Login", "user": "ann", "city": each, "at": at} for at, each in cities]
+    assert [each.positions for each in fairlead.match(fairlead.compile(TRAVEL), events)] == [(0, 2), (3, 5)]
+    remedied = fairlead.compile(TRAVEL + " MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX")
+    assert remedied.warnings == ()
+    assert [each.positions for each in fairlead.match(remedied, events)] == [(1, 2), (2, 3), (4, 5)]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "x.size > y.size",
+        "x.size > y.size PER id DISPOSAL PREFIX INFIX",
+        "x.size = y.size PER id",
+        "x.at < y.at - 5 MINUTES PER id",
+        "x.size > 5 PER id",
+    ],
+)
+def test_pairs_that_say_what_they_mean_or_do_not_differ_are_quiet(more):
+    assert "W020" not in warned(f"Order x THEN Order y WHERE {more}")
 
 
 LARGE = "Trade t[3] WHERE t[1].size > 5 AND t[2].size > 5 AND t[3].size > 5 PER id"

@@ -1,4 +1,5 @@
-"""The rules for the other clauses: overlapping types, WITHIN, absences, PER. Each says which properties its clause loses.
+"""The rules for the other clauses: overlapping types, WITHIN, absences, LIMIT, PER. Each says which properties its clause
+loses.
 
 Takes: a subscription, one of its branches, a property, the catalogue. Gives: a loss (or "kept per key") with the clause in
 words, or None. docs/guarantees.md has the arguments and the searches; tests/guarantees/test_clauses.py runs them.
@@ -91,6 +92,37 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
     )
 
 
+def lost_by_limit(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """What is delivered are the first relations: a prefix, over all keys or of each."""
+    if subscription.limit is None:
+        return None
+    if wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
+        why = "an event whose relation is decided after the limit is reached is not delivered"
+    elif wanted is Property.CONJUNCTION_VALIDITY:
+        why = "after so many relations none is delivered any more"
+    elif wanted is Property.COVERING_AGREEMENT and _passes_over(subscription):
+        why = "an extended pattern can pass over relations of the plain one, so the first ones of both differ"
+    else:
+        return None
+    return Guarantee(wanted, Verdict.LOST, str(subscription.limit), why, f"{PAGE}, LIMIT")
+
+
+def lost_by_limit_over_keys(
+    subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue
+) -> Guarantee | None:
+    """Keys complete in another order where the pattern is longer."""
+    limit = subscription.limit
+    if limit is None or limit.per_key or not subscription.per or wanted is not Property.COVERING_AGREEMENT:
+        return None
+    why = "keys of an extended pattern complete in another order, so the first ones of both differ"
+    return Guarantee(wanted, Verdict.LOST, str(limit), why, f"{PAGE}, LIMIT")
+
+
+def _passes_over(subscription: Subscription) -> bool:
+    """An event that waits for others is passed over: newer ones are chosen, or it is dropped with those after a match."""
+    return subscription.matching.recent or subscription.disposal is Disposal.INFIX_POSTFIX
+
+
 def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
     """Each key has its own queues; orders hold within one. A single event does not wait and stays in order."""
     if not subscription.per or wanted not in ORDERS or len(branch.slots) == 1:
@@ -103,6 +135,8 @@ CLAIMS: Mapping[str, Claim] = {
     "overlapping types": lost_by_overlap,
     "WITHIN": lost_by_window,
     "WITHOUT WITHIN": lost_by_absence,
+    "LIMIT": lost_by_limit,
+    "LIMIT over keys": lost_by_limit_over_keys,
     "PER": kept_per_key,
 }
 """The properties that each clause may lose, by the name of the clause in the table of traces."""

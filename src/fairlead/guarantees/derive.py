@@ -1,7 +1,7 @@
 """The fourteen verdicts of every subscription of a plan.
 
-    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, PER, runtime.
-       A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
+    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, LIMIT, PER,
+       runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
@@ -72,7 +72,7 @@ def _derived(plan: Plan, runtime: Runtime, rules: Rules) -> dict[str, Verdicts]:
 def _asked(subscription: Subscription) -> Hashable:
     """Everything that the rules read of a subscription: a thousand that differ in their constants are decided once."""
     branches = tuple(map(_asked_of_branch, subscription.branches))
-    options = subscription.matching, subscription.disposal_words, subscription.limit_per_event
+    options = subscription.matching, subscription.disposal_words, subscription.limit_per_event, subscription.limit
     return *options, subscription.per, subscription.within_us, branches
 
 
@@ -133,6 +133,8 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         why = "every member depends on others, so no single event is promised a delivery"
     if wanted is Property.CONJUNCTION_AGREEMENT and subscription.waits:
         why = "among subscribers that read the same types, since each of their events can decide an absence"
+    elif wanted is Property.CONJUNCTION_AGREEMENT and subscription.limit is not None and len(subscription.branches) > 1:
+        why = "among subscribers with the same branches, since LIMIT counts the relations of all of them"
     judged = min(table_of(cell_of(subscription, branch)).judged(wanted) for branch in subscription.branches)
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {judged:,} cases")
 

@@ -34,6 +34,9 @@ class InstanceMatcher(Protocol):
     def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
         """Restores the instance of a branch and key; None: there was none."""
 
+    def put_back_count(self, key: Key, count: int) -> None:
+        """Restores how many relations its LIMIT had counted of a key."""
+
     def settle(self, seen: int | None) -> None:
         """After all instances: restores the latest time that it had seen, and what follows from the instances."""
 
@@ -41,17 +44,18 @@ class InstanceMatcher(Protocol):
 class Attempt:
     """One for all matchers of an engine. Without a limit nothing is recorded."""
 
-    __slots__ = ("_instances", "_seen", "limit", "spent")
+    __slots__ = ("_counts", "_instances", "_seen", "limit", "spent")
 
     def __init__(self) -> None:
         self.spent, self.limit = 0, UNLIMITED
         self._instances: dict[tuple[InstanceMatcher, int, Key], Instance | None] = {}
         self._seen: dict[InstanceMatcher, int | None] = {}
+        self._counts: dict[tuple[InstanceMatcher, Key], int] = {}
 
     def begin(self, limit: int) -> None:
         """Earlier changes are permanent."""
         self.spent, self.limit = 0, limit
-        self._instances, self._seen = {}, {}
+        self._instances, self._seen, self._counts = {}, {}, {}
 
     def end(self) -> int:
         """Makes the changes permanent. Returns the steps they took."""
@@ -74,10 +78,17 @@ class Attempt:
         if self.limit != UNLIMITED and (matcher, number, key) not in self._instances:
             self._instances[matcher, number, key] = None if instance is None else instance.copy()
 
+    def keep_count(self, matcher: InstanceMatcher, key: Key, count: int) -> None:
+        """Before a relation is counted."""
+        if self.limit != UNLIMITED:
+            self._counts.setdefault((matcher, key), count)
+
     def undo(self) -> None:
         """Restores all matchers to the beginning of the attempt."""
         for (matcher, number, key), instance in self._instances.items():
             matcher.put_back(number, key, instance)
+        for (matcher, key), count in self._counts.items():
+            matcher.put_back_count(key, count)
         for matcher, seen in self._seen.items():  # matchers without a time wait for none
             matcher.settle(seen)
         self.begin(UNLIMITED)

@@ -31,7 +31,9 @@ def plan_html(plan: Plan) -> str:
             ", ".join(each.per) or "–",
             "–" if each.within_us is None else f"{each.within_us / 1_000_000:g} s",
             each.matching.words + ("" if each.limit_per_event is None else f", LIMIT {each.limit_per_event} PER EVENT"),
-            each.disposal_words + (f", KEEP {', '.join(each.kept_aliases)}" if each.kept_aliases else ""),
+            each.disposal_words
+            + (f", KEEP {', '.join(each.kept_aliases)}" if each.kept_aliases else "")
+            + ("" if each.limit is None else f", {each.limit}"),
             each.emits or "–",
             f"{sum(g.kept for g in plan.guarantees.get(each.name, ()))} of {len(plan.guarantees.get(each.name, ()))}",
         )

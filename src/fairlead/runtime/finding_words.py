@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairlead.errors import UsageError
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.interpreted.instance import Instance, Pending
 from fairlead.model.events.event import Event
@@ -20,6 +21,19 @@ def not_read(subscription: Subscription, number: int, event: Event) -> str:
     if event.type == HEARTBEAT.name:
         return "a heartbeat only moves clocks"
     return f"it reads {', '.join(subscription.branches[number].types)}; the event is of type {event.type}"
+
+
+def nothing_there(position: Position, last: Position) -> UsageError:
+    if position.minor == 0 and 0 <= position.major <= last.major:
+        problem = f"the record at position {position} is a duplicate or was rejected, so it is not an event"
+        return UsageError("A007", problem, fix="use the position of the event that it repeats")
+    return UsageError("A007", f"there is no event at position {position}", fix=f"use a position from 0 to {last.major}")
+
+
+def limited(subscription: Subscription) -> str:
+    """Why LIMIT did not let a relation through."""
+    of = "of its key " if subscription.limit is not None and subscription.limit.per_key else ""
+    return f"{subscription.limit}: as many relations {of}were delivered before it"
 
 
 def unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:

@@ -4,8 +4,8 @@ A conjunction is a function of the events of its types, in their order. So if A,
 `A AND B OR B AND C` can be matched in two parts, one on the order of A and B, the other on that of B and C; their relations are
 merged afterwards. A subscription to one of the conjunctions alone gets the same relations for it.
 
-Subscriptions that read derived events or wait for an absence are not split (model/plans/partition.py), nor are those whose
-events are in an order by value, which is one for all topics.
+Subscriptions that read derived events, wait for an absence or count the relations of several conjunctions (LIMIT) are not split
+(model/plans/partition.py), nor are those whose events are in an order by value, which is one for all topics.
 
 Takes: a plan. Gives: its parts. Never: changes what a conjunction finds, or its ids.
 """
@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.model.events.types import HEARTBEAT, Catalogue
-from fairlead.model.plans.partition import logged_types, needs_one_order
+from fairlead.model.plans.partition import logged_types, needs_one_stream
 from fairlead.model.plans.plan import Branch, Plan
 
 
@@ -41,7 +41,7 @@ def types_of(branch: Branch, catalogue: Catalogue) -> tuple[str, ...]:
 def parts_of(plan: Plan) -> tuple[OrderPart, ...]:
     """The parts, by the names of their topics."""
     topics_of = plan.catalogue.topics_of
-    if plan.order is not None or any(needs_one_order(plan, each) for each in plan.subscriptions):
+    if plan.order is not None or any(needs_one_stream(plan, each) for each in plan.subscriptions):
         types = tuple(sorted(logged_types(plan, (each.name for each in plan.subscriptions))))
         return (OrderPart(plan, types, topics_of(types)),)
     read = [[types_of(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions]

@@ -6,6 +6,7 @@
     waiting    it is still queued at the end               cancelled  its relation was complete, but a WITHOUT event came
     pending    its relation waits for a deadline           matched    it was delivered
     too early  THEN: what must precede it is not queued, so it can never be a member
+    limited    its relation was complete, but LIMIT was reached before it was decided
     forbidden  WITHOUT … BEFORE: what must not precede it did, so it can never be a member
 
 For an event that expired, was disposed of or waits, the *closest miss* is shown: of the assignments with its partners at that
@@ -41,7 +42,9 @@ from fairlead.runtime.finding_words import (
     has_queued,
     in_relation,
     keyless_words,
+    limited,
     not_read,
+    nothing_there,
     shown,
     stands_before,
     time_words,
@@ -115,7 +118,7 @@ def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int 
             running.matcher.conclude()
     found = [each.target.event for each in lanes if each.target.event is not None]
     if not found:
-        raise _nothing_there(wanted_position(position), last)
+        raise nothing_there(wanted_position(position), last)
     targets = {each.name: lane.target for lane in lanes for each in lane.plan.subscriptions if lane.delivers(each)}
     return [
         BranchFinding(each.name, number, watch.verdict, watch.reasons)
@@ -135,13 +138,6 @@ def wanted_position(position: int | str) -> Position:
         raise UsageError(
             "A008", f"{position!r} is not a position", fix="use a whole number, or 7+1 for a derived event"
         ) from None
-
-
-def _nothing_there(position: Position, last: Position) -> UsageError:
-    if position.minor == 0 and 0 <= position.major <= last.major:
-        problem = f"the record at position {position} is a duplicate or was rejected, so it is not an event"
-        return UsageError("A007", problem, fix="use the position of the event that it repeats")
-    return UsageError("A007", f"there is no event at position {position}", fix=f"use a position from 0 to {last.major}")
 
 
 class WatchedPlaces(Places):
@@ -183,6 +179,8 @@ class WatchedSubscription(IncrementalSubscription):
         self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
         self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
         """By branch, events that an order dropped: their key and queue."""
+        self.turned_away = False
+        """LIMIT refused the last relation that was decided."""
         self.gone: list[deque[tuple[Key, int, Event, str]]] = [deque(maxlen=GONE_MAX) for _ in self.conjunctions]
         """By branch, events that WITHIN or a DISPOSAL dropped: their key, queue, and the cause."""
 
@@ -192,6 +190,15 @@ class WatchedSubscription(IncrementalSubscription):
                 if event.type in conjunction.routes:
                     self._judge(number, conjunction, event)
         return super().arrive(event)
+
+    @property
+    def is_done(self) -> bool:
+        """It continues: what became of an event does not depend on what LIMIT lets through."""
+        return False
+
+    def _admits(self, key: Key) -> bool:
+        self.turned_away = not super()._admits(key)
+        return not self.turned_away
 
     def _judge(self, number: int, conjunction: Conjunction, event: Event) -> None:
         """Key and attribute conditions, before the event enters."""
@@ -327,6 +334,7 @@ class WatchedSubscription(IncrementalSubscription):
             for member in flat((each,)):
                 if not has_queued(instance, member.position):
                     self.gone[number].append((key, queue, member, f"left with the relation [{shown(members)}] (DISPOSAL)"))
+        self.turned_away = False
         found = list(super()._complete(number, conjunction, key, instance, held))
         if watch is None or key not in watch.keys:
             yield from found
@@ -334,11 +342,13 @@ class WatchedSubscription(IncrementalSubscription):
         pending = next((each for each in instance.pending if each.match.members == members), None)
         against = [] if found or pending else forbidding(conjunction, instance, members)
         if self._is_member(members):
-            told = "matched" if found else "pending" if pending else "cancelled"
-            if watch.verdict != "matched" and (told != "cancelled" or watch.verdict != "pending"):
+            told = "matched" if found else "pending" if pending else "limited" if self.turned_away else "cancelled"
+            if watch.verdict != "matched" and (told not in ("cancelled", "limited") or watch.verdict != "pending"):
                 watch.verdict, watch.reasons = told, (in_relation(members),)
                 if pending:
                     watch.reasons += (waits(pending),)
+                if told == "limited":
+                    watch.reasons += (limited(self.subscription),)
                 watch.reasons += tuple(f"{word}: the event at {each.position} forbids it" for word, each in against[:1])
         elif self._leaves(watch, key, instance):
             watch.verdict = "disposed"
@@ -352,9 +362,13 @@ class WatchedSubscription(IncrementalSubscription):
     def take_due(self) -> Match | None:
         pending = self.pending[0]
         watch = self.target.watches.get((self.subscription.name, pending.match.branch))
+        self.turned_away = False
         found = super().take_due()
-        if watch is not None and found is not None and watch.verdict != "matched" and self._is_member(pending.match.members):
+        decided = watch is not None and watch.verdict != "matched" and self._is_member(pending.match.members)
+        if watch is not None and decided and found is not None:
             watch.verdict, watch.reasons = "matched", (in_relation(pending.match.members),)
+        elif watch is not None and decided and self.turned_away:
+            watch.verdict, watch.reasons = "limited", (in_relation(pending.match.members), limited(self.subscription))
         return found
 
     def conclude(self) -> None:

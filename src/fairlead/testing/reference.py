@@ -2,8 +2,8 @@
 production.
 
 One queue per type and branch; an accepted event is appended and MATCH runs once, by depth-first search over the signature,
-testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows and WITHOUT. It keeps
-every negated event for ever and decides an absence by searching all of them.
+testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows, WITHOUT and
+LIMIT. It keeps every negated event for ever and decides an absence by searching all of them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class ReferenceConjunction:
                 yield from self.assignments((*members, candidate), event)
         elif self.fits(members):
             members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
-            if not self.branch.runs or self.is_whole(members, event):
+            forbidden = any(self.forbidden(each, members) for each in self.negations)
+            if not forbidden and (not self.branch.runs or self.is_whole(members, event)):
                 yield members
 
     def run(self, slot: int, members: Members) -> Run:
@@ -145,17 +146,15 @@ class ReferenceConjunction:
         """The members that are no runs."""
         binding, single = dict(enumerate(members)), [p for p in self.branch.predicates if self.runs.isdisjoint(p.slots)]
         pairs = [(a, b) for p in self.precedences for a in p.left for b in p.right if self.runs.isdisjoint((a, b))]
-        return (
-            all(holds(predicate.condition, binding) for predicate in single)
-            and all(members[a].position < members[b].position for a, b in pairs)
-            and not any(self.forbidden(each, members) for each in self.negations)
+        return all(holds(predicate.condition, binding) for predicate in single) and all(
+            members[a].position < members[b].position for a, b in pairs
         )
 
     def forbidden(self, negation: Negated, members: Members) -> bool:
         """Some negated event, other than a member, is where it must not be."""
         binding = dict(enumerate(members))
         return any(
-            event not in members
+            event not in flat(members)
             and self.inside(negation, event, members)
             and all(holds(p.condition, binding | {negation.slot: event}) for p in negation.predicates)
             for event in self.negated[negation.slot]
@@ -212,7 +211,9 @@ class ReferenceSubscription:
         self.subscription = subscription
         self.conjunctions: dict[Any, ReferenceConjunction] = {}
         self.catalogue = catalogue
-        self.pending: list[tuple[Due, Match, ReferenceConjunction]] = []
+        self.pending: list[tuple[Due, Match, ReferenceConjunction, Any]] = []
+        self.delivered: list[Any] = []
+        """The keys of all relations that were delivered."""
         self.seen: int | None = None
 
     def arrive(self, event: Event) -> list[Match]:
@@ -227,14 +228,24 @@ class ReferenceSubscription:
                     runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
                     match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
                     if match.deadline is None:
-                        delivered.append(match)
+                        delivered += self.limited(match, key)
                     elif self.seen is not None and self.seen > match.deadline:
                         if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
-                            delivered.append(match)
+                            delivered += self.limited(match, key)
                     else:
                         due = match.deadline, tuple(each.position for each in match.members), number
-                        self.pending.append((due, match, conjunction))
+                        self.pending.append((due, match, conjunction, key))
         return delivered
+
+    def limited(self, match: Match, key: Any) -> list[Match]:
+        """The relation, unless as many were delivered before as LIMIT allows: of all keys, or of this one."""
+        limit = self.subscription.limit
+        if limit is not None:
+            before = self.delivered.count(key) if limit.per_key else len(self.delivered)
+            if before >= limit.count:
+                return []
+        self.delivered.append(key)
+        return [match]
 
     def keys(self, branch: Branch, event: Event) -> dict[tuple[Any, ...], list[str]]:
         """The event's key in this branch, with the types of the branch that accept it under that key (one key, unless
@@ -251,13 +262,15 @@ class ReferenceSubscription:
         self.seen = time if self.seen is None else max(self.seen, time)
 
     def next_due(self) -> Due | None:
-        return min((due for due, _, _ in self.pending), default=None)
+        return min((due for due, *_ in self.pending), default=None)
 
     def take_due(self) -> Match | None:
         entry = min(self.pending, key=lambda each: each[0])
         self.pending.remove(entry)
-        _, match, conjunction = entry
-        return None if any(conjunction.forbidden(each, match.members) for each in conjunction.absences) else match
+        _, match, conjunction, key = entry
+        if any(conjunction.forbidden(each, match.members) for each in conjunction.absences):
+            return None
+        return next(iter(self.limited(match, key)), None)
 
 
 class ReferenceMatcher:

@@ -91,7 +91,16 @@ def predicates(draw: st.DrawFn, branch: Branch) -> str:
     return draw(st.sampled_from(unary))
 
 
+clocks = st.sampled_from(("", "", "", " CLOCK BY A", " CLOCK BY C, B", " CLOCK BY U"))
 befores = st.sampled_from(("", "", " WITHIN 1 SECOND", " WITHIN 2 SECONDS", " WITHIN 4 SECONDS"))
+
+
+@st.composite
+def limits(draw: st.DrawFn, keyed: bool) -> list[str]:
+    """Rarely a LIMIT: streams are short, so small ones."""
+    if draw(st.integers(0, 4)):
+        return []
+    return [f"LIMIT {draw(st.sampled_from((1, 1, 2, 3)))}{draw(st.sampled_from(('', ' PER KEY'))) if keyed else ''}"]
 
 
 @st.composite
@@ -105,9 +114,8 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, keyed: bool) -> str:
         return f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{where}"
     if draw(st.booleans()):
         return f"WITHOUT {negated} {alias} BEFORE {draw(st.sampled_from(branch.members))}{draw(befores)}{where}"
-    return (
-        f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {draw(st.sampled_from(branch.members))}{where}"
-    )
+    anchor = draw(st.sampled_from(branch.members))
+    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{draw(clocks)}{where}"
 
 
 @st.composite
@@ -122,6 +130,7 @@ def subscriptions(draw: st.DrawFn, name: str, types: tuple[str, ...], options: t
     if draw(st.integers(0, 2)) == 0:
         lines += [draw(withouts(branch, prefix, keyed)) for branch, prefix in zip(made, "pq", strict=False)]
     lines += draw(option_lines([branch.members for branch in made], options, few=emit or "E" in types))
+    lines += draw(limits(keyed))
     if emit:
         member = made[0].members[0]
         lines += [f"EMIT E (k = {member}.k, x = coalesce({member}.x, 7), y = {member}.y)"]

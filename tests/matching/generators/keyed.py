@@ -25,7 +25,7 @@ from fairlead.matching.compiled.running import key_table as hashing
 from fairlead.matching.compiled.running import keys
 from fairlead.matching.compiled.running import retention as forgetting
 from fairlead.matching.state import packed_columns
-from tests.matching.generators.generated import START, befores
+from tests.matching.generators.generated import START, befores, limits
 from tests.matching.generators.options import option_lines
 
 ATTRIBUTES = "k BIGINT, j INT, s STRING, d DOUBLE, t TIMESTAMP, f BOOLEAN, x INT, y INT"
@@ -196,7 +196,7 @@ def keyed_subscription(draw: st.DrawFn, name: str, most: int, key: str) -> str:
         where = draw(st.sampled_from(("", f" WHERE n.x = {named[0]}.y", f" WHERE n.d = {named[0]}.d")))
         ways = (f"WITHIN {draw(st.integers(1, 4))} SECONDS OF {named[0]}", f"BEFORE {named[0]}{draw(befores)}")
         lines.append(f"WITHOUT {draw(st.sampled_from('ABC'))} n {draw(st.sampled_from(ways))}{where}")
-    return "\n".join([*lines, *draw(option_lines([named]))])
+    return "\n".join([*lines, *draw(option_lines([named])), *draw(limits(bool(per)))])
 
 
 @st.composite

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import START, Case, befores
+from tests.matching.generators.generated import START, Case, befores, limits
 
 INPUT = """
 TYPE A (x INT, at TIMESTAMP) TIME at
@@ -62,9 +62,12 @@ def nested(
     lines = [f"SUBSCRIPTION {name} MATCH {' OR '.join(branches)}"]
     if draw(st.integers(0, 3)):
         before = f"BEFORE p{draw(befores)}" if draw(st.integers(0, 3)) == 0 else ""
-        lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n {before or f'WITHIN {draw(st.integers(1, 5))} SECONDS OF p'}")
+        by = f" CLOCK BY {draw(st.sampled_from(clocked))}" if draw(st.integers(0, 3)) == 0 else ""
+        after = f"WITHIN {draw(st.integers(1, 5))} SECONDS OF p{by}"
+        lines.append(f"WITHOUT {draw(st.sampled_from(clocked))} n {before or after}")
     lines += [key] if key else []
     lines.append(f"DISPOSAL {draw(st.sampled_from(('PREFIX INFIX', 'INFIX')))}")
+    lines += draw(limits("PER" in key))
     if emits:
         lines.append(f"EMIT {emits} (x = p.x" + (f", at {time.format('time(p)')}) TIME at" if time else ")"))
     return "\n".join(lines), all_timed

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import START, Branch, Case, befores, branches, predicates
+from tests.matching.generators.generated import START, Branch, Case, befores, branches, clocks, limits, predicates
 from tests.matching.generators.options import option_lines
 
 INPUT = """
@@ -70,7 +70,7 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, types: tuple[str, ...
     anchor = draw(st.sampled_from(branch.members))
     if draw(st.booleans()):
         return f"WITHOUT {negated} {alias} BEFORE {anchor}{draw(befores)}{where}"
-    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{where}"
+    return f"WITHOUT {negated} {alias} WITHIN {draw(st.integers(1, 4))} SECONDS OF {anchor}{draw(clocks)}{where}"
 
 
 @st.composite
@@ -94,6 +94,7 @@ def alike(
     if draw(st.integers(0, 9)) < withouts_in_ten:
         tail += [draw(withouts(branch, prefix, types)) for branch, prefix in zip(made, "pq", strict=False)]
     tail += draw(option_lines([branch.members for branch in made], few=emits is not None or "E" in types))
+    tail += draw(limits(bool(key)))
     if emits:
         member, last = made[0].members[0], made[0].members[-1]
         at = f", at = {last}.at) TIME at" if timed else ")"

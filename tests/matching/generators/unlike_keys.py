@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.matching.generators.generated import START, Case, befores
+from tests.matching.generators.generated import START, Case, befores, limits
 from tests.matching.generators.options import option_lines
 
 ATTRIBUTES = "k INT, j INT, i INT, s STRING, t STRING, r STRING, x INT, at TIMESTAMP"
@@ -66,6 +66,7 @@ def unlike_keys(draw: st.DrawFn, most: int = 14) -> Case:
             place = f"WITHIN {draw(st.integers(1, 3))} SECONDS OF {draw(st.sampled_from(members))}"
         tail.append(f"WITHOUT {elements[absent]} {aliases[absent]} {place}{where}")
     tail += draw(option_lines([members]))
+    tail += draw(limits(True))
     one, other = draw(st.sampled_from(members)), draw(st.sampled_from(members))
     signs = st.sampled_from(("=", "<", ">=", "!="))
     across = [f"{one}.x {draw(signs)} {other}.x"] if one != other and draw(st.booleans()) else []

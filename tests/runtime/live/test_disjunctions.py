@@ -355,3 +355,9 @@ def test_the_order_of_several_streams_is_a_function_of_the_log(
         assert cut + await order(await filled(seed + 2), reached) == whole
 
     run(work)
+
+
+def test_a_limit_counts_over_all_branches_so_they_are_one_part() -> None:
+    limited, one = groups_of(compile(f"{APART}; {EITHER} LIMIT 2 {LEFT} LIMIT 2"))
+    assert [each.types for each in limited.parts] == [("A", "B", "C")]
+    assert [each.types for each in one.parts] == [("A", "B")]

@@ -19,7 +19,7 @@ from fairlead.errors import FairleadError, StateError
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.event_time import EventTimeMatcher, Reviser, Revision
-from fairlead.runtime.live import retention
+from fairlead.runtime.live import client, merged_streams, retention
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.deliveries import JointDeliveries
 from fairlead.runtime.live.core.early import reordered
@@ -29,7 +29,7 @@ from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.strand import Strand
 from fairlead.runtime.live.publisher import outbox
 from fairlead.runtime.live.publisher.outbox import Outbox
-from fairlead.runtime.live.subscriber import record, subscription
+from fairlead.runtime.live.subscriber import group_trims, record
 from fairlead.runtime.live.subscriber.group_task import GroupTask
 from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
@@ -434,8 +434,8 @@ def trimmed_further_than_acknowledged() -> Any:
     """Retention counts what a subscriber has read, not the state from which it would resume."""
 
     def change(newest: Any) -> Any:
-        async def mutant(log: Any, lists: Any, origin: Any, count_max: Any, border: Any) -> Any:
-            return await newest(log, lists, origin, None, None)
+        async def mutant(log: Any, lists: Any, origin: Any, count_max: Any, border: Any, **more: Any) -> Any:
+            return await newest(log, lists, origin, None, None, **more)
 
         return mutant
 
@@ -468,7 +468,43 @@ def joined_without_reading_the_plan() -> Any:
     async def trim_risk(*given: Any) -> TrimRisk:
         return TrimRisk.NONE
 
-    return mock.patch.object(subscription, "trim_risk", trim_risk)
+    return mock.patch.object(group_trims, "trim_risk", trim_risk)
+
+
+@mutation
+def swept_after_one_look() -> Any:
+    """A sweep removes what it found without a plan."""
+
+    async def sweep(log: Any) -> list[str]:
+        unused = await merged_streams._unused(log)
+        for each in await log.merged():
+            if each.name in unused:
+                await log.remove_stream(each)
+        return unused
+
+    return mock.patch.object(client, "sweep", sweep)
+
+
+@mutation
+def subscribed_without_reading_what_a_sweep_plans() -> Any:
+    async def require_no_removal(*given: Any) -> None: ...
+
+    return mock.patch.object(merged_streams, "require_no_removal", require_no_removal)
+
+
+@mutation
+def opened_before_the_lease() -> Any:
+    """A merged stream is opened, and its use is recorded afterwards."""
+
+    def change(open_groups: Any) -> Any:
+        async def mutant(self: LiveSubscription, known: bool) -> None:
+            with mock.patch.object(self._lease, "take", mock.AsyncMock()):
+                await open_groups(self, known)
+            await self._lease.take({topics for each in self._groups.values() for topics in each.group.sources}, 4.0)
+
+        return mutant
+
+    return swapped(LiveSubscription, "_open_groups", change)
 
 
 @mutation

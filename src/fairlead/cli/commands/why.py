@@ -65,12 +65,12 @@ def why(
       fairlead why market.fl --events quotes.jsonl --at 7
       fairlead why market.fl --events quotes.jsonl --relation 3f2a9c
 
-    Prints a verdict (not read, no key, refused, noted, expired, too early, forbidden, disposed, waiting, cancelled, pending or
-    matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
-    partner. Positions count from 0 over all records of all files, in their order or that of --order-by, unless
-    --position names the field with the positions. With ORDER BY … DELAY, positions are those of the sorted events
-    without the ones that are late or ahead, which are counted. An event that takes part in some subscriptions only has a
-    position; for the others, its verdict is late or ahead.
+    Prints a verdict (not read, no key, refused, noted, expired, too early, forbidden, disposed, waiting, cancelled, limited,
+    pending or matched) and its reason: the condition that is not true with the values it read, the window, the
+    disposal, the missing partner. Positions count from 0 over all records of all files, in their order or that of
+    --order-by, unless --position names the field with the positions. With ORDER BY … DELAY, positions are those of the
+    sorted events without the ones that are late or ahead, which are counted. An event that takes part in some
+    subscriptions only has a position; for the others, its verdict is late or ahead.
 
     With --relation, the files are read in the order of arrival: prints when the relation was delivered, and which late
     events took it back or added it (LATE REVISE).

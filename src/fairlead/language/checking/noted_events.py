@@ -28,7 +28,9 @@ def belonging(clauses: Sequence[syntax.NotingNode], shapes: Sequence[BranchPatte
     """For each branch the clauses that belong to it, as the text has them."""
     found: list[Belonging] = [{} for _ in shapes]
     for clause in clauses:
-        check_readable(clause.type, catalogue)
+        for word in clause.reads:
+            check_readable(word, catalogue)
+        clause.check_types(catalogue)
         fitting = [at for at, shape in enumerate(shapes) if all(each.head.text in shape.members for each in clause.anchors)]
         if not fitting:
             raise _unknown_anchor(clause, shapes)

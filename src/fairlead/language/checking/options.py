@@ -47,7 +47,7 @@ def options(node: syntax.Subscription, branches: tuple[Branch, ...], shapes: Seq
     keeping = clauses.get(syntax.Keeping)
     if isinstance(keeping, syntax.Keeping):
         branches = _keeping(keeping, branches, shapes)
-    return Options(matching, disposal, advance, _limit(clauses.get(syntax.Limit), matching), branches)
+    return Options(matching, disposal, advance, _limit(clauses.get(syntax.EventLimit), matching), branches)
 
 
 def _matching(clause: syntax.Clause | None) -> Matching:
@@ -109,7 +109,7 @@ def _unknown(alias: syntax.Word, shapes: Sequence[BranchPattern]) -> Fault:
 
 
 def _limit(clause: syntax.Clause | None, matching: Matching) -> int | None:
-    if not isinstance(clause, syntax.Limit):
+    if not isinstance(clause, syntax.EventLimit):
         return None
     most = LIMITS.relations_per_event_max
     if not 1 <= clause.count.value <= most:

@@ -19,6 +19,7 @@ from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
+from fairlead.language.clauses.limit import limit
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
@@ -87,6 +88,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
         disposal=chosen.disposal,
         advance=chosen.advance,
         limit_per_event=chosen.limit_per_event,
+        limit=limit(node),
         emits=made.name if made else None,
         text=source.text[node.span.start : node.span.end],
     )

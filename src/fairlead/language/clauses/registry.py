@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairlead.language.clauses import without
+from fairlead.language.clauses import limit, without
 from fairlead.language.lint.finding import Rule
 from fairlead.language.parsing.fault import Span
 
-BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {**without.BUILDERS}
+BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {**without.BUILDERS, **limit.BUILDERS}
 LINT: tuple[Rule, ...] = (*without.LINT,)

@@ -1,5 +1,5 @@
 """WITHOUT in the language: `WITHOUT type alias BETWEEN a AND b`, `WITHOUT type alias BEFORE a [WITHIN duration]`, and
-`WITHOUT type alias WITHIN duration OF a`.
+`WITHOUT type alias WITHIN duration OF a [CLOCK BY type, …]`.
 
 Gives: the syntax node and its builders, the checks that make a NegationBetween, a NegationBefore or an Absence of it, and W006,
 W007, W018, W019, and W016, whose remedy it is.
@@ -39,12 +39,24 @@ class WithoutNode(syntax.NotingNode):
     span: Span
     where: syntax.Where | None = None
     before: bool = False
+    clock: tuple[syntax.Word, ...] = ()
+    """Types whose events tell the time, too."""
+
+    @property
+    def reads(self) -> tuple[syntax.Word, ...]:
+        return (self.type, *self.clock)
 
     def followed_by(self, clause: syntax.Clause) -> syntax.NotingNode | None:
         """A WITHIN right after `BEFORE a` is part of it."""
         if self.before and isinstance(clause, syntax.Within) and self.duration is None and self.where is None:
             return replace(self, duration=clause.duration)
         return syntax.NotingNode.followed_by(self, clause)
+
+    def check_types(self, catalogue: Catalogue) -> None:
+        for word in self.clock:
+            if not catalogue[word.text].timed:
+                problem = f"CLOCK BY needs times, and events of type '{word.text}' have none"
+                raise Fault("L057", word.span, problem, f"declare {word.text} with TIME, or leave it out")
 
     def planned(
         self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
@@ -56,7 +68,9 @@ class WithoutNode(syntax.NotingNode):
         if self.before:
             return NegationBefore(*mine, slots[0], within, predicates)
         if within is not None:
-            return Absence(*mine, slots[0], within, predicates)
+            read = {member.type.name, *(each.type.name for each in members.values())}  # these tell the time anyway
+            clock = {each.text for each in self.clock} - read
+            return Absence(*mine, slots[0], within, predicates, tuple(sorted(clock)))
         left, right = slots
         if left == right:
             raise Fault("L056", self.anchors[1].span, "nothing lies between an event and itself", "name two members")
@@ -80,8 +94,12 @@ def _before(span: Span, parts: list[Any]) -> WithoutNode:
 
 
 def _within(span: Span, parts: list[Any]) -> WithoutNode:
-    (type_, alias), length, anchor = parts
-    return WithoutNode(type_, alias, (anchor,), length, span)
+    (type_, alias), length, anchor, *clock = parts
+    return WithoutNode(type_, alias, (anchor,), length, span, clock=tuple(clock[0]) if clock else ())
+
+
+def _clock(span: Span, parts: list[Any]) -> list[syntax.Word]:
+    return [syntax.Word(each.text, Span(each.start, each.end)) for each in parts]
 
 
 BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
@@ -89,6 +107,7 @@ BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
     "without_between": _between,
     "without_before": _before,
     "without_within": _within,
+    "clock": _clock,
 }
 
 

@@ -1,4 +1,4 @@
-"""W002 to W005, W015: several instances of one type share a queue, and their numbers say in which order they stand."""
+"""W002 to W005, W015, W020: several instances of one type share a queue, and their numbers say in which order they stand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding, expressions, outside_aggregates
 from fairlead.language.parsing import syntax
-from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Compare, Field, Predicate
+from fairlead.model.events.types import Catalogue, EventType
+from fairlead.model.plans.expression import Compare, Field, Predicate, leaves
 from fairlead.model.plans.plan import Branch
 
 
@@ -77,11 +77,13 @@ def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[Li
 
 
 def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W015: `q[1].x < q[2].x AND q[2].x < q[3].x` reads like an unbroken run, but other events may be in between, of any
-    key."""
-    if checked.subscription.matching.contiguous or checked.subscription.per:
+    """W015: `q[1].x < q[2].x AND q[2].x < q[3].x` reads like an unbroken run, but other events may be in between: of any key
+    without PER. With PER it is reported for a pattern of one type: beside others, "in between" is not clear."""
+    if checked.subscription.matching.contiguous:
         return
     for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
+        if checked.subscription.per and len(branch.queue_types) > 1:
+            continue
         steps: dict[tuple[str, str], int] = {}
         for conjunct, predicate in placed:
             rising = _rising(predicate, branch)
@@ -89,19 +91,60 @@ def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]
                 continue
             steps[rising] = steps.get(rising, 0) + 1
             if steps[rising] == 2:
-                problem = f"'{predicate.text}': other instances may stand between those that rise or fall"
-                fix = "add MATCHING FIRST CONTIGUOUS for an unbroken run, PER for the events of one key, or both"
+                name = branch.slots[predicate.slots[0]].type
+                problem = f"'{predicate.text}': events of {name} between those that rise or fall are skipped"
+                words = f"MATCHING {'RECENT' if checked.subscription.matching.recent else 'FIRST'} CONTIGUOUS"
+                fix = f"add {words} for an unbroken run" + (
+                    "" if checked.subscription.per else ", PER for the events of one key, or both"
+                )
                 yield LintFinding("W015", conjunct.span, problem, fix)
                 return
 
 
+def end_that_cannot_begin(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W020: two events of one type that differ (logins far apart, a jump of a price) read like "each event and the one before
+    it", but without DISPOSAL an event belongs to one relation, and without CONTIGUOUS the oldest one is taken. Reported for
+    events of one key, where the text says no DISPOSAL."""
+    if not checked.subscription.per or any(isinstance(each, syntax.DisposalClause) for each in checked.node.clauses):
+        return
+    for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
+        if len(branch.slots) != 2 or len(branch.queue_types) > 1:
+            continue
+        for conjunct, predicate in placed:
+            if predicate.slots == (0, 1) and _differ(predicate, catalogue[branch.slots[0].type]):
+                name = branch.slots[0].type
+                problem = f"{_article(name)} {name} that ends a relation cannot begin the next, and others may be in between"
+                words = f"MATCHING {'RECENT' if checked.subscription.matching.recent else 'FIRST'} CONTIGUOUS"
+                fix = (
+                    f"to compare each with the one before it, write {words} DISPOSAL FIRST PREFIX; if each is to be in one"
+                    " relation at most, DISPOSAL PREFIX INFIX"
+                )
+                yield LintFinding("W020", conjunct.span, problem, fix)
+                return
+
+
+def _article(name: str) -> str:
+    return "an" if name[0] in "AEIOUaeiou" else "a"
+
+
+def _differ(predicate: Predicate, schema: EventType) -> bool:
+    """Whether it compares two events other than by equality, in more than their time."""
+    for term in predicate.condition.terms:
+        for atom in term:
+            slots = {slot for leaf in leaves(atom) for slot in leaf.slots}
+            values = {leaf.attribute for leaf in leaves(atom) if isinstance(leaf, Field)} - {schema.time_attribute}
+            if isinstance(atom, Compare) and atom.operator != "=" and len(slots) == 2 and values:
+                return True
+    return False
+
+
 def _rising(predicate: Predicate, branch: Branch) -> tuple[str, str] | None:
-    """The alias and attribute if an instance is compared with the next."""
+    """The type and attribute if an instance is compared with the next."""
     match predicate.condition.terms:
         case ((Compare("<" | ">" | "<=" | ">=", Field() as left, Field() as right),),):
             one, other = branch.slots[left.slot], branch.slots[right.slot]
-            beside = one.alias == other.alias and abs(one.alias_index - other.alias_index) == 1
-            return (one.alias, left.attribute) if beside and left.attribute == right.attribute else None
+            beside = one.type == other.type and abs(one.instance - other.instance) == 1
+            return (one.type, left.attribute) if beside and left.attribute == right.attribute else None
     return None
 
 

@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     instances.index_missing,
     instances.recent_runs_backwards,
     instances.broken_rise,
+    instances.end_that_cannot_begin,
     *LINT,
     conditions.constant,
     conditions.not_in_null,

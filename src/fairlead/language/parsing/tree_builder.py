@@ -250,7 +250,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "advance": lambda span, parts: syntax.DisposalClause("ADVANCE", span, advance=_whole(parts[1])),
     "upto": _upto,
     "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts[1:])), span),
-    "limit": lambda span, parts: syntax.Limit(_whole(parts[0]), span),
+    "limit_per_event": lambda span, parts: syntax.EventLimit(_whole(parts[0]), span),
     "emit": _emit,
     "assignments": lambda span, parts: parts,
     "assignment": lambda span, parts: syntax.Assignment(_word(parts[0]), parts[2]),

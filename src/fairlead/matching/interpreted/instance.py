@@ -51,7 +51,9 @@ class Instance:
 
 @dataclass
 class Held:
-    """The state of one subscription: by branch the instances of its keys, and the latest time that it has seen."""
+    """The state of one subscription: by branch the instances of its keys, the latest time that it has seen, and the relations
+    that its LIMIT has counted."""
 
     instances: list[dict[Key, Instance]]
     seen: int | None
+    counts: dict[Key, int] = field(default_factory=dict)

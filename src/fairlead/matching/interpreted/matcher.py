@@ -30,6 +30,8 @@ class IncrementalSubscription:
         self.instances: list[dict[Key, Instance]] = [{} for _ in subscription.branches]
         self.pending: list[Pending] = []
         self.seen: int | None = None
+        self.counts: dict[Key, int] = {}
+        """With LIMIT, how many relations were delivered: of each key that it counts apart, or of the empty one."""
         self.attempt = Attempt()
 
     @cached_property
@@ -41,6 +43,9 @@ class IncrementalSubscription:
         if event.time is not None:
             self.attempt.keep_seen(self, self.seen)
             self.seen = event.time if self.seen is None else max(self.seen, event.time)
+        if self.is_done:
+            self._drop_all()
+            return []
         delivered: list[Match] = []
         for number, conjunction in enumerate(self.conjunctions):
             for key, route in conjunction.arrivals(event):
@@ -75,27 +80,57 @@ class IncrementalSubscription:
     ) -> Iterator[Match]:
         """Deliver now, or wait for the deadline."""
         if conjunction.search.runs is not None:
-            yield Match(number, flat(members), runs=lengths(members))
+            if self._admits(key):
+                yield Match(number, flat(members), runs=lengths(members))
             return
         if not conjunction.waiting:
-            yield Match(number, members)
+            if self._admits(key):
+                yield Match(number, members)
             return
         deadline = max((members[each.anchors[0]].time or 0) + (each.apart_us or 0) for each in conjunction.waiting)
         match = Match(number, members, deadline)
         if conjunction.is_forbidden(instance, members):
             return
         if self.seen is not None and self.seen > deadline:
-            yield match
+            if self._admits(key):
+                yield match
             return
         pending = Pending((deadline, tuple(member.position for member in members), number), match, key)
         heapq.heappush(self.pending, pending)
         instance.pending.append(pending)
 
+    def _admits(self, key: Key) -> bool:
+        """Whether LIMIT allows one more relation of the key; it is then counted."""
+        limit = self.subscription.limit
+        if limit is None:
+            return True
+        counted = key if limit.per_key else ()
+        count = self.counts.get(counted, 0)
+        if count >= limit.count:
+            return False
+        self.attempt.keep_count(self, counted, count)
+        self.counts[counted] = count + 1
+        return True
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing more is delivered: LIMIT counts all relations, and is reached."""
+        limit = self.subscription.limit
+        return limit is not None and not limit.per_key and self.counts.get((), 0) >= limit.count
+
+    def _drop_all(self) -> None:
+        """What is queued and waits can no longer be delivered."""
+        for number, instances in enumerate(self.instances):
+            for key, instance in instances.items():
+                self.attempt.keep(self, number, key, instance)
+            instances.clear()
+        self.pending = []
+
     def tell(self, time: int) -> None:
         self.seen = time if self.seen is None else max(self.seen, time)
 
     def next_due(self) -> Due | None:
-        return self.pending[0].due if self.pending else None
+        return self.pending[0].due if self.pending and not self.is_done else None
 
     def take_due(self) -> Match | None:
         pending = heapq.heappop(self.pending)
@@ -106,18 +141,18 @@ class IncrementalSubscription:
         instance.pending.remove(pending)
         if instance.is_empty():
             del instances[key]
-        return None if pending.cancelled else pending.match
+        return pending.match if not pending.cancelled and self._admits(key) else None
 
     def clear(self) -> None:
         """Forget everything, after the state was moved."""
-        self.instances, self.pending, self.seen = [{} for _ in self.subscription.branches], [], None
+        self.instances, self.pending, self.seen, self.counts = [{} for _ in self.subscription.branches], [], None, {}
 
     def held(self) -> Held:
         """The state itself, not a copy."""
-        return Held(self.instances, self.seen)
+        return Held([{} for _ in self.instances] if self.is_done else self.instances, self.seen, self.counts)
 
     def restore(self, held: Held) -> None:
-        self.instances = held.instances
+        self.instances, self.counts = held.instances, held.counts
         self.settle(held.seen)
 
     def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
@@ -125,6 +160,12 @@ class IncrementalSubscription:
             self.instances[number].pop(key, None)
         else:
             self.instances[number][key] = instance
+
+    def put_back_count(self, key: Key, count: int) -> None:
+        if count:
+            self.counts[key] = count
+        else:
+            self.counts.pop(key, None)
 
     def settle(self, seen: int | None) -> None:
         self.seen = seen

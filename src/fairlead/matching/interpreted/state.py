@@ -16,11 +16,23 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import chunk_of_events
-from fairlead.matching.state.content import NEVER, NO_EVENTS, Content, Events, Form, InstanceTable, events_of_chunk, form_of
+from fairlead.matching.state.content import (
+    NEVER,
+    NO_EVENTS,
+    Content,
+    CountTable,
+    Events,
+    Form,
+    InstanceTable,
+    counted_keys,
+    events_of_chunk,
+    form_of,
+)
+from fairlead.matching.state.delivery_counts import in_order_of_keys
 from fairlead.model.events.columns import canonical_rows
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import Plan
+from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.relations.identity import position_of, position_word
 
 
@@ -38,7 +50,8 @@ def content_of_objects(held: Sequence[Held], plan: Plan) -> Content:
     """By subscription, in the order of the plan."""
     rows: dict[Form, _Rows] = {}
     events: dict[int, Event] = {}
-    for number, (subscription, each) in enumerate(zip(plan.subscriptions, held, strict=True)):
+    pairs = [*zip(plan.subscriptions, held, strict=True)]
+    for number, (subscription, each) in enumerate(pairs):
         for at, (branch, instances) in enumerate(zip(subscription.branches, each.instances, strict=True)):
             used = {key: instance for key, instance in instances.items() if not instance.is_empty()}
             if used:
@@ -50,7 +63,14 @@ def content_of_objects(held: Sequence[Held], plan: Plan) -> Content:
     groups = {form: _group(form, made, events).ordered() for form, made in rows.items()}
     waits = [each.waits for each in plan.subscriptions]
     seen = [each.seen if wait else None for each, wait in zip(held, waits, strict=True)]
-    return Content(seen, groups, _events([events[word] for word in sorted(events)], plan.catalogue))
+    counts = {at: _counts(subscription, each, plan) for at, (subscription, each) in enumerate(pairs) if each.counts}
+    return Content(seen, groups, _events([events[word] for word in sorted(events)], plan.catalogue), counts)
+
+
+def _counts(subscription: Subscription, held: Held, plan: Plan) -> CountTable:
+    kinds = enumerate(counted_keys(subscription, plan.catalogue))
+    keys = tuple(_key_column([key[at] for key in held.counts], kind) for at, kind in kinds)
+    return in_order_of_keys(CountTable(keys, np.array([*held.counts.values()], dtype=np.int64)))
 
 
 def _group(form: Form, rows: _Rows, events: dict[int, Event]) -> InstanceTable:
@@ -116,10 +136,12 @@ def objects_of_content(content: Content, plan: Plan) -> list[Held]:
             match = Match(branch, tuple(events[int(group.members[row, slot])] for slot in range(form.members)), deadline)
             due = (deadline, tuple(member.position for member in match.members), branch)
             instance.pending.append(Pending(due, match, key, cancelled))
+    for number, table in content.counts.items():
+        held[number].counts = dict(zip(_keys(table), table.counts.tolist(), strict=True))
     return held
 
 
-def _keys(group: InstanceTable) -> list[Key]:
+def _keys(group: InstanceTable | CountTable) -> list[Key]:
     columns = []
     for column in group.keys:
         counted = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)

@@ -42,7 +42,7 @@ class MemberWords:
     def __len__(self) -> int:
         return len(self.words) if self.offsets is None else (len(self.offsets) - 1) // self.slots
 
-    def __getitem__(self, rows: Numbers | slice) -> MemberWords:
+    def __getitem__(self, rows: Numbers | npt.NDArray[np.bool_] | slice) -> MemberWords:
         """Those of some matches."""
         if self.offsets is None:
             return MemberWords(self.words[rows])

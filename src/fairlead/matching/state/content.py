@@ -23,7 +23,7 @@ from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.events.columns import Columns, arrow_type
 from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.plans.expression import Condition
-from fairlead.model.plans.plan import Branch, Plan
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import Words as Ids
 from fairlead.model.relations.identity import majors_of
 
@@ -193,12 +193,25 @@ def events_of_chunk(chunk: Chunk, catalogue: Catalogue) -> Events:
 
 
 @dataclass(frozen=True)
+class CountTable:
+    """How many relations a LIMIT has counted: a row for each key that it counts apart, in their order, or one row."""
+
+    keys: tuple[pa.Array, ...]
+    counts: Numbers
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
+@dataclass(frozen=True)
 class Content:
     seen: Sequence[int | None]
     """By subscription, the latest time of its clock, if it waits for something (WITHOUT ... WITHIN)."""
     groups: Mapping[Form, InstanceTable]
     """The forms that have an instance."""
     events: Events
+    counts: Mapping[int, CountTable] = field(default_factory=dict)
+    """By number of a subscription with a LIMIT that has counted something."""
 
     def __len__(self) -> int:
         """The number of entries in queues."""
@@ -206,13 +219,23 @@ class Content:
 
 
 def form_of(branch: Branch, catalogue: Catalogue) -> Form:
-    schemas = [catalogue[name] for name, _ in branch.keys]
-    parts = zip(*(attributes for _, attributes in branch.keys), strict=True)
-    keys = [
+    return Form(_key_types(branch.keys, catalogue), len(branch.queue_types) + len(branch.noting), len(branch.slots))
+
+
+def counted_keys(subscription: Subscription, catalogue: Catalogue) -> tuple[pa.DataType, ...]:
+    """The types of the keys that a LIMIT counts apart: they hold those of all branches."""
+    if subscription.limit is None or not subscription.limit.per_key:
+        return ()
+    return _key_types([each for branch in subscription.branches for each in branch.keys], catalogue)
+
+
+def _key_types(keys: Sequence[tuple[str, tuple[str, ...]]], catalogue: Catalogue) -> tuple[pa.DataType, ...]:
+    schemas = [catalogue[name] for name, _ in keys]
+    parts = zip(*(attributes for _, attributes in keys), strict=True)
+    return tuple(
         _key_type([schema.attributes[schema.index[each]].type for schema, each in zip(schemas, part, strict=True)])
         for part in parts
-    ]
-    return Form(tuple(keys), len(branch.queue_types) + len(branch.noting), len(branch.slots))
+    )
 
 
 def _key_type(types: Sequence[DataType]) -> pa.DataType:

@@ -25,13 +25,16 @@ from fairlead.matching.state.content import (
     NO_EVENTS,
     NO_NUMBERS,
     Content,
+    CountTable,
     Events,
     Form,
     InstanceTable,
+    counted_keys,
     events_of_chunk,
     form_of,
     joined,
 )
+from fairlead.matching.state.delivery_counts import counts_of_columns, large_key
 from fairlead.matching.state.encoding import ENTRY, IDENTITY, MAGIC, VERSION, Change
 from fairlead.matching.state.event_soundness import require_agreement
 from fairlead.matching.state.implied_values import has_events, keys_of_events, newest_times, put_together, rows_of
@@ -138,11 +141,15 @@ class State:
     def _content(self, unit: Unit) -> Content:
         plan, wanted = unit.plan, dict[int, list[tuple[int, int]]]()
         seen: list[int | None] = [None] * len(plan.subscriptions)
+        counts: dict[int, CountTable] = {}
         for number, each in enumerate(plan.subscriptions):
             entry = self._at.get((each.digest, unit.frame_of(each), unit.begun(each)))
             if entry is not None:
                 wanted.setdefault(entry.unit, []).append((entry.number, number))
                 seen[number] = entry.seen
+                stored = self._found.get(f"counts {entry.unit} {entry.number}")
+                if stored is not None:
+                    counts[number] = counts_of_columns(_fields(stored), counted_keys(each, plan.catalogue))
         parts: dict[Form, list[InstanceTable]] = {}
         events: list[Events] = []
         for at, pairs in wanted.items():
@@ -156,7 +163,7 @@ class State:
                     raise unsound("events have identities where they are ordered by their positions, or the reverse")
                 events.append(some)
         groups_of_forms = {form: joined(each).ordered() for form, each in parts.items()}
-        return Content(seen, groups_of_forms, _together(events, plan.catalogue))
+        return Content(seen, groups_of_forms, _together(events, plan.catalogue), counts)
 
     def _groups(self, unit: int, pairs: Sequence[tuple[int, int]], plan: Plan) -> Iterable[InstanceTable]:
         """The instances of some subscriptions of a unit, with their current numbers."""
@@ -197,7 +204,7 @@ class State:
             stored, rest = _fields(self._found[name]), np.flatnonzero(~queued)
             mine = pa.array(idle[rest])
             kinds = enumerate(group.form.keys)
-            parts.append((rest, tuple(_large_key(stored[f"key {at}"], kind).take(mine) for at, kind in kinds)))
+            parts.append((rest, tuple(large_key(stored[f"key {at}"], kind).take(mine) for at, kind in kinds)))
             clock[rest] = plain(or_nothing(stored["clock"], pa.int64()).fill_null(NEVER).take(mine))
         return replace(group, keys=put_together(parts), clock=clock)
 
@@ -271,7 +278,7 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: str, words: npt.ND
     members = [plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
     keys: tuple[pa.Array, ...] = ()
     if words is None:
-        keys = tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys))
+        keys = tuple(large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys))
         clock, queued = plain(or_nothing(table["clock"], pa.int64()).fill_null(NEVER)), plain(found[f"queued {number}"].values)
     else:
         clock, entries = large(table["ahead"]), large(_fields(found[f"queued {number}"])["event"])
@@ -306,7 +313,3 @@ def _fields(column: pa.Array) -> dict[str, pa.Array]:
 
 def _fields_of(rows: pa.StructArray) -> dict[str, pa.Array]:
     return {rows.type.field(at).name: unpacked(rows.type.field(at), rows.field(at)) for at in range(rows.type.num_fields)}
-
-
-def _large_key(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.array(large(column)) if pa.types.is_int64(kind) else column

@@ -8,6 +8,8 @@
     types u, events u, rows u 0, ...      of the u-th unit (see content.py): the events, their order, a table for each type
     instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, if there is something:
                                           `queued` has numbers of events, each less its own place among the queued
+    counts u s                            of the u-th unit, for its s-th subscription: the relations that its LIMIT has counted,
+                                          by key (delivery_counts.py), if there is something
     idle u n                              of the instances without queued events: key and clock; of others, events imply
                                           them (implied_values.py), but for how far the clock is `ahead` of the newest
 
@@ -41,6 +43,7 @@ from fairlead.matching.state.content import (
     InstanceTable,
     forms_of,
 )
+from fairlead.matching.state.delivery_counts import columns_of_counts, small_key
 from fairlead.matching.state.implied_values import has_events, newest_times, rows_of
 from fairlead.matching.state.packed_columns import packed
 from fairlead.model.events.columns import arrow_schema
@@ -103,6 +106,8 @@ def _body(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
         for number, form in enumerate(forms_of(unit.plan)):
             if form in content.groups:
                 columns |= _group_columns(content.groups[form], f"{at} {number}", content.events, unit.plan.catalogue)
+        for number, counted in sorted(content.counts.items()):
+            columns[f"counts {at} {number}"] = _table(columns_of_counts(counted), len(counted))
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V5, compression=None, use_threads=False)
@@ -158,7 +163,7 @@ def _group_columns(group: InstanceTable, number: str, events: Events, catalogue:
     }
     idle = np.flatnonzero(~queued)
     if len(idle):
-        keys = {f"key {at}": _small_key(column.take(pa.array(idle))) for at, column in enumerate(group.keys)}
+        keys = {f"key {at}": small_key(column.take(pa.array(idle))) for at, column in enumerate(group.keys)}
         made[f"idle {number}"] = _table({**keys, "clock": _clocks(group.clock[idle])}, len(idle))
     if len(group.owner):
         waiting = {
@@ -174,10 +179,6 @@ def _group_columns(group: InstanceTable, number: str, events: Events, catalogue:
 def _clocks(clocks: npt.NDArray[np.int64]) -> pa.Array:
     never = clocks == NEVER
     return pa.nulls(len(clocks)) if never.all() else pa.array(clocks, mask=never)
-
-
-def _small_key(column: pa.Array) -> pa.Array:
-    return small(column.to_numpy()) if pa.types.is_int64(column.type) and len(column) else column
 
 
 def _numbers(values: Any) -> pa.Array:

@@ -30,6 +30,7 @@ from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
 from fairlead.matching.state.dead_entries import are_alive
+from fairlead.matching.state.delivery_counts import require_counts
 from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
 from fairlead.matching.state.event_soundness import are_times, filled, require_events, say
 from fairlead.model.events.position import Position
@@ -44,6 +45,8 @@ def require_sound(content: Content, last: Position, plan: Plan) -> None:
         if last.minor != 0 or not -1 <= last.major <= POSITIONS_MAX:
             raise unsound("there is no such last position")
         _require_clocks(content, plan)
+        for number, counted in content.counts.items():
+            require_counts(counted, plan.subscriptions[number], _rises)
         require_events(content.events, last, plan.catalogue)
         known = _Known.of(content.events, plan.catalogue)
         conditions = EventConditions(content.events, known.inner, known.times, plan.catalogue)

@@ -96,6 +96,9 @@ class NotingClause(Clause):
         """None: the reach is not a matter of time."""
         return None
 
+    clock: tuple[str, ...] = ()
+    """Types, beside those of the branch, whose events tell the time for which relations wait."""
+
     @property
     def timed(self) -> bool:
         return self.apart_us is not None

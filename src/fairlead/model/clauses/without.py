@@ -2,7 +2,7 @@
 
 A a AND B b WITHOUT C c BETWEEN a AND b               NegationBetween
 A a         WITHOUT C c BEFORE a [WITHIN 5 MINUTES]   NegationBefore
-A a         WITHOUT C c WITHIN 5 MINUTES OF a         Absence, decided at its deadline
+A a         WITHOUT C c WITHIN 5 MINUTES OF a         Absence, decided at its deadline; CLOCK BY D: by events of D, too
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class NegationBefore(Without):
 @dataclass(frozen=True)
 class Absence(Without):
     """`WITHOUT type alias WITHIN d OF anchor`: no such event, other than a member, after the anchor in the order whose
-    time is within d of the anchor's. Decided at the deadline, time(anchor) + d."""
+    time is within d of the anchor's. Decided at the deadline, time(anchor) + d, by the events that tell the subscription the
+    time: `CLOCK BY` names further types of them."""
 
     alias: str
     type: str
@@ -105,6 +106,7 @@ class Absence(Without):
     anchor: int
     within_us: int
     predicates: tuple[Predicate, ...] = ()
+    clock: tuple[str, ...] = ()
 
     @property
     def since(self) -> int:
@@ -116,10 +118,13 @@ class Absence(Without):
 
     @property
     def line(self) -> str:
-        return f"without {self.type} within {self.within_us} of {self.anchor}"
+        by = f" clock by {' '.join(self.clock)}" if self.clock else ""
+        return f"without {self.type} within {self.within_us} of {self.anchor}{by}"
 
     def words(self, names: Sequence[str]) -> str:
-        return f"WITHOUT {self.type} {self.alias} WITHIN {duration_words(self.within_us)} OF {names[self.anchor]}"
+        by = f" CLOCK BY {', '.join(self.clock)}" if self.clock else ""
+        return f"WITHOUT {self.type} {self.alias} WITHIN {duration_words(self.within_us)} OF {names[self.anchor]}{by}"
 
     def _reach(self, names: Sequence[str]) -> str:
-        return f"within {self.within_us / 1_000_000:g} s of {names[self.anchor]}"
+        by = f", clock by {', '.join(self.clock)}" if self.clock else ""
+        return f"within {self.within_us / 1_000_000:g} s of {names[self.anchor]}{by}"

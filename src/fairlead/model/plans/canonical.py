@@ -68,6 +68,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     disposal = f"{subscription.disposal.code}{subscription.advance or ''}"
     lines = [f"{subscription.matching.code} {disposal} within={subscription.within_us}"]
     lines += [] if subscription.limit_per_event is None else [f"limit {subscription.limit_per_event} per event"]
+    lines += [] if subscription.limit is None else [str(subscription.limit)]
     lines += [] if subscription.order is None else [subscription.order.canonical]
     lines += _type_lines(subscription, catalogue)
     times = [f"time {name} {_time(name, catalogue)}" for name in concrete]

@@ -138,6 +138,12 @@ def needs_one_order(plan: Plan, subscription: Subscription) -> bool:
     return bool(plan.derived_types(subscription)) or subscription.waits
 
 
+def needs_one_stream(plan: Plan, subscription: Subscription) -> bool:
+    """Whether its branches must be matched together: they need one order, or a LIMIT counts the relations of all of them."""
+    counted = subscription.limit is not None and len(subscription.branches) > 1
+    return counted or needs_one_order(plan, subscription)
+
+
 def logged_types(plan: Plan, names: Iterable[str]) -> frozenset[str]:
     """The concrete types of the log that some subscriptions read."""
     return _reads(plan, names) - plan.emitters.keys()

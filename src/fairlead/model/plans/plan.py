@@ -19,6 +19,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import Place, bounded, printable, require_registered
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
+from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.plans.event_order import EventOrder
@@ -184,6 +185,8 @@ class Subscription:
     """For each branch of the text, its number; empty if that is the order of the numbers."""
     order: EventOrder | None = None
     """By what its events are ordered, if that is not the order of the input: then ids are made of the members' identities."""
+    limit: Limit | None = None
+    """How many relations are delivered at most."""
 
     @property
     def in_text_order(self) -> Sequence[int]:
@@ -239,8 +242,9 @@ class Subscription:
 
     @cached_property
     def types(self) -> tuple[str, ...]:
-        """Every type named by the subscription, sorted."""
-        return tuple(sorted({name for branch in self.branches for name in branch.types}))
+        """Every type named by the subscription, sorted; those that only tell it the time too."""
+        named = {name for branch in self.branches for name in branch.types}
+        return tuple(sorted(named.union(*(each.clock for branch in self.branches for each in branch.waiting))))
 
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
         """The concrete event types that the subscription reads; heartbeats are always among them."""

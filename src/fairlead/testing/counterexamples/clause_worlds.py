@@ -1,5 +1,5 @@
-"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN or
-overlapping types.
+"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN, LIMIT
+or overlapping types.
 
     ClauseWorld     a scenario, a clause, and events with a time or a key if the clause needs one
 
@@ -31,6 +31,8 @@ from fairlead.testing.properties.trace import Trace, trace_of
 SECOND = 1_000_000
 WINDOW, ABSENCE = 5, 3
 """Seconds."""
+MOST = 2
+"""Relations. With one, no two of a subscriber can be compared."""
 FORBIDDEN = "N"
 STEPS = (0, 0, 1, 1, 2, 4, -3, -9)
 """Differences between the times of two events, in seconds: sometimes against the order."""
@@ -44,12 +46,14 @@ class AddedClause(Enum):
     PER = "PER"
     ABSENCE = "WITHOUT WITHIN"
     OVERLAP = "overlapping types"
+    LIMIT = "LIMIT"
+    LIMIT_OVER_KEYS = "LIMIT over keys"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        return {AddedClause.PER: ("k", "x"), AddedClause.OVERLAP: ("x",), AddedClause.WITHIN: ("x", "at")}.get(
-            self, ("k", "x", "at")
-        )
+        plain = {AddedClause.OVERLAP: ("x",), AddedClause.LIMIT: ("x",)}
+        keyed = {AddedClause.PER: ("k", "x"), AddedClause.LIMIT_OVER_KEYS: ("k", "x")}
+        return {AddedClause.WITHIN: ("x", "at"), **plain, **keyed}.get(self, ("k", "x", "at"))
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,8 @@ class ClauseWorld:
 
     def subscriptions(self, with_clause: bool = True) -> list[str]:
         texts = subscription_texts(self.base)
-        lines = [self._line(number) if with_clause else "" for number in range(len(texts))]
+        without = "PER k" if self.clause is AddedClause.LIMIT_OVER_KEYS else ""
+        lines = [self._line(number) if with_clause else without for number in range(len(texts))]
         return [f"{text}\n{line}".rstrip() for text, line in zip(texts, lines, strict=True)]
 
     def _line(self, process: int) -> str:
@@ -126,6 +131,10 @@ class ClauseWorld:
                 return "PER k"
             case AddedClause.WITHIN if not observer:
                 return f"WITHIN {WINDOW} SECONDS"
+            case AddedClause.LIMIT if not observer:
+                return f"LIMIT {MOST}"
+            case AddedClause.LIMIT_OVER_KEYS:
+                return "PER k" if observer else f"PER k\nLIMIT {MOST}"
             case AddedClause.ABSENCE if not observer:
                 names = slot_names(self.base.pattern, 0)
                 return "\n".join(self._absence(alias, names[slot]) for alias, slot in zip("nm", self.anchors, strict=False))
@@ -227,6 +236,11 @@ DIRECTED_CLAUSES = (
         AddedClause.PER,
         SIBLINGS,
         _happening("A:0,0 A:0,1 B:0,1 B:0,0 E:0,0 E:0,1"),
+    ),
+    ClauseWorld(
+        AddedClause.LIMIT_OVER_KEYS,
+        Scenario("extended", ONE, FURTHER, ()),
+        _happening("A:0,0 A:0,0 A:0,1 D:0,1"),
     ),
     ClauseWorld(
         AddedClause.ABSENCE,

@@ -4,6 +4,7 @@
                leaves out nothing; what it receives again is the same under the same number
     due        the delivery with number n is the n-th relation that the reference matcher finds in the log from the origin
     begun      nothing that was completed before the subscriber joined, everything that was completed after
+    counted    receipts in the log count what was acknowledged, and never less than before
     complete   in the end everything is delivered and acknowledged: the receipt in the log says so
     equal      subscribers of one subscription with one origin have the same delivery under each number
     together   in one process, the subscriptions that read one stream are delivered in one order
@@ -21,7 +22,15 @@ from fairlead.dataclass import dataclass
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.history.event_time import OrderedDeliveries, ordered_deliveries
 from fairlead.testing.history.expectation import digest_of, found, planned
-from fairlead.testing.history.values import Acknowledged, History, LifeBegun, ReceivedDelivery, SubscriberHistory
+from fairlead.testing.history.values import (
+    Acknowledged,
+    Acknowledging,
+    History,
+    LifeBegun,
+    ReceivedDelivery,
+    SeenReceipt,
+    SubscriberHistory,
+)
 
 
 @dataclass(eq=False)
@@ -57,6 +66,8 @@ def delivery_problems(history: History) -> Iterator[str]:
     due = DueRelations(history)
     for each in history.subscribers:
         for problem in _resumed(each, groups[each.name]):
+            yield f"{each.name} {problem}"
+        for problem in _counted(each):
             yield f"{each.name} {problem}"
         for problem in _due(each, groups[each.name], due):
             yield f"{each.name} {problem}"
@@ -100,6 +111,20 @@ class DueRelations:
             read = [(name, self._history.streams[name]) for name in streams.split()]
             self._in_event_time[key] = ordered_deliveries(planned(text), subscription, read)
         return self._in_event_time[key]
+
+
+def _counted(who: SubscriberHistory) -> Iterator[str]:
+    """Receipts in the log count what was acknowledged, and never less than before."""
+    asked, seen = dict[str, int](), dict[str, int]()
+    for step in who.steps:
+        if isinstance(step, Acknowledging):
+            asked[step.group] = max(step.number, asked.get(step.group, 0))
+        elif isinstance(step, SeenReceipt):
+            if step.count > max(asked.get(step.group, 0), step.joined):
+                yield f"has a receipt after {step.count} deliveries, and has acknowledged {asked.get(step.group, 0)}"
+            if step.count < seen.get(step.group, 0):
+                yield f"has a receipt after {step.count} deliveries, and had one after {seen[step.group]}"
+            seen[step.group] = step.count
 
 
 def _resumed(who: SubscriberHistory, groups: dict[str, GroupHistory]) -> Iterator[str]:

@@ -79,6 +79,23 @@ class Acknowledged:
 
 
 @dataclass(frozen=True)
+class Acknowledging:
+    """Everything of the group up to this number is about to be acknowledged."""
+
+    group: str
+    number: int
+
+
+@dataclass(frozen=True)
+class SeenReceipt:
+    """The receipt of a group that the log has at this time: so many deliveries, of which `joined` are from before."""
+
+    group: str
+    count: int
+    joined: int = 0
+
+
+@dataclass(frozen=True)
 class NotedReceipt:
     """A receipt, as the log has it in the end. `origin`: the position from which its relations are counted. `subscription`: of
     which it is, also if nothing was delivered."""
@@ -88,6 +105,9 @@ class NotedReceipt:
     joined: int = 0
     origin: int = 0
     subscription: str = ""
+
+
+SubscriberStep = LifeBegun | ReceivedDelivery | Acknowledging | Acknowledged | SeenReceipt
 
 
 @dataclass(frozen=True)
@@ -118,7 +138,7 @@ class SubscriberHistory:
     name: str
     text: str
     streams: Mapping[str, str]
-    steps: Sequence[LifeBegun | ReceivedDelivery | Acknowledged]
+    steps: Sequence[SubscriberStep]
     joined: Mapping[str, Joining]
     receipts: Mapping[str, NotedReceipt]
     is_done: bool = True

@@ -97,6 +97,7 @@ class TracedConjunction:
         lines = [" ".join(names[:members]), f"{options.matching.code}-{options.disposal.code} {options.within_us}"]
         named = options.advance, branch.kept, branch.upto, options.limit_per_event
         lines += [str(named)] if any(named) else []
+        lines += [] if options.limit is None else [f"{options.limit} {self._counted_beside()}"]
         lines += sorted(render_condition(p.condition, names) for p in branch.predicates if inside.issuperset(p.slots))
         placed = [each for each in branch.clauses if inside.issuperset(self._members(each))]
         lines += sorted(each.line for each in placed if not isinstance(each, NotingClause))
@@ -105,6 +106,10 @@ class TracedConjunction:
         types = {slot.type for slot in branch.slots[:members]}
         lines += sorted(f"key {name} {attributes}" for name, attributes in branch.keys if name in types)
         return "\n".join(lines)
+
+    def _counted_beside(self) -> list[str]:
+        """The other branches whose relations a LIMIT counts: with others it is another conjunction."""
+        return sorted(str(each) for each in self.subscription.branches if each != self.branch)
 
     def _noting_text(self, clause: NotingClause, names: list[str], members: int) -> str:
         where = sorted(render_condition(each.condition, names) for each in clause.predicates)

@@ -16,6 +16,7 @@ from fairlead.language.parsing.syntax.words import Duration, Whole, Word, node
 if TYPE_CHECKING:
     from fairlead.language.checking.typing.scope import AliasMember
     from fairlead.model.clauses.clause import NotingClause
+    from fairlead.model.events.types import Catalogue
     from fairlead.model.plans.expression import Predicate
 
 
@@ -128,7 +129,7 @@ class Keeping(Clause):
 
 
 @node
-class Limit(Clause):
+class EventLimit(Clause):
     """`LIMIT count PER EVENT`"""
 
     word: ClassVar[str] = "LIMIT"
@@ -182,6 +183,9 @@ class NotingNode(Clause):
         if isinstance(clause, Where) and self.where is None:
             return replace(self, where=clause)  # type: ignore[type-var]
         return None
+
+    def check_types(self, catalogue: Catalogue) -> None:
+        """What it asks of the types that it names beside that of its events, which exist."""
 
     def planned(
         self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]

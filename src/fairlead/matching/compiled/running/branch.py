@@ -49,6 +49,11 @@ class BranchMatches:
     born: Words | None = None
     """For what absences decided: the event that had completed it."""
 
+    def taken(self, mask: npt.NDArray[np.bool_]) -> BranchMatches:
+        """Some of them, of one branch."""
+        due = None if self.due is None else self.due[mask]
+        return BranchMatches(self.at[mask], self.refs[mask], due, born=None if self.born is None else self.born[mask])
+
 
 EACH, ROOM = 4, 1 << 16
 """Where an event can complete many relations: how many there is room for, for each row and at least."""
@@ -158,6 +163,10 @@ class KernelBranch(KernelInput):
         out_ref.resize((found, size), refcheck=False)
         made = BranchMatches(out_at, MemberWords(out_ref), due, member)
         return made, decided, int(reached)
+
+    def clear(self) -> None:
+        """Forget what is queued and waits."""
+        self.pool = Pool(self.shape.stride, self.shape.size, self.source.layout)
 
     def instances(self) -> int:
         """How many instances the kernel has: keys, or pairs of key and branch."""

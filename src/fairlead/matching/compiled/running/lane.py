@@ -10,6 +10,7 @@ object for an event. Raises `Refused` where a branch has no kernel.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -20,6 +21,7 @@ from fairlead.matching.compiled.machine_code.interruption import Check, Interrup
 from fairlead.matching.compiled.planning.family import sharing_key
 from fairlead.matching.compiled.running.batch import KernelBatch, Prepared
 from fairlead.matching.compiled.running.branch import BranchMatches, Form, KernelBranch, form_of, key_kinds
+from fairlead.matching.compiled.running.delivery_limit import limits_of
 from fairlead.matching.compiled.running.keys import KeyNumbering
 from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Node
 from fairlead.matching.compiled.running.paths import widest
@@ -73,6 +75,8 @@ class KernelLane:
         """Of the subscriptions that wait for something."""
         self.seen = dict.fromkeys(self.clocks, NEVER)
         """Likewise, the latest time that each has seen."""
+        self.limits = limits_of(plan)
+        """LIMITs, by subscription."""
         self.rows_at_once = rows_at_once(len(self.families), depths, path_cells)
         """Rows of the input that go through all levels together."""
 
@@ -97,12 +101,15 @@ class KernelLane:
 
     def _delivered(self, logged: KernelBatch, until: int, last: int) -> Relations:
         if not self.levels.needed:
-            blocks = [block for family in self.families for block in self._fed(family, logged)]
+            blocks = self._limited([block for family in self.families for block in self._fed(family, logged)])
         else:
             blocks = self._by_levels(logged, until, last)
         if self.plan.silent:
             blocks = [block for block in blocks if block.subscription.name not in self.plan.silent]
         found = Relations(blocks, self.store.view(), self.plan.catalogue, self.build)
+        for family in self.families if self.limits else ():
+            if self._is_done(family) and family.kernel.held():
+                family.kernel.clear()
         for numbering, branches in self.numberings.values():
             forget_keys(numbering, branches)
         kernels = [family.kernel for family in self.families]
@@ -111,10 +118,33 @@ class KernelLane:
 
     def _fed(self, family: Family, batch: KernelBatch) -> list[MatchBlock]:
         """Without derived events and absences, what a kernel finds is final, and nothing asks for the time."""
+        if self._is_done(family):
+            return []
         made, _ = family.kernel.feed(batch)
         return [
             MatchBlock(member.subscription, member.number, member.branch, at, refs) for member, at, refs in _parts(family, made)
         ]
+
+    def _is_done(self, family: Family) -> bool:
+        """LIMIT is reached, so nothing more is delivered of what the kernel finds."""
+        limit = self.limits.get(family.members[0].subscription.name)
+        return limit is not None and len(family.members) == 1 and limit.is_reached
+
+    def _limited(self, blocks: list[MatchBlock]) -> list[MatchBlock]:
+        """Of what each subscription found, the relations that its LIMIT lets through, by place and branch."""
+        for name, limit in self.limits.items():
+            mine = [each for each in blocks if each.subscription.name == name and len(each)]
+            if mine:
+                view = self.store.view()
+                numbers = np.concatenate([limit.numbers(each.branch, each.refs, view) for each in mine])
+                branches = np.repeat([each.branch for each in mine], [len(each) for each in mine])
+                order = np.lexsort((branches, np.concatenate([each.at for each in mine])))
+                mask = np.zeros(len(order), dtype=bool)
+                mask[order] = limit.admitted(numbers[order])
+                parts = np.split(mask, np.cumsum([len(each) for each in mine])[:-1])
+                chosen = [replace(b, at=b.at[part], refs=b.refs[part]) for b, part in zip(mine, parts, strict=True)]
+                blocks = [*(each for each in blocks if each.subscription.name != name), *chosen]
+        return blocks
 
     def _tell_time(self, family: Family, batch: KernelBatch) -> None:
         latest = batch.once(
@@ -155,14 +185,17 @@ class KernelLane:
         nodes: list[Node] = []
         for _, group in groupby(self.families, key=lambda family: family.members[0].number):
             decisions: list[tuple[FamilyMember, BranchMatches, Merged | None]] = []
+            found_here: list[Node] = []
             for family in group:
                 batch, merged = level.batch_of(family.clock, family.kernel.shape.waits)
                 if family.kernel.shape.waits:
                     self._tell_time(family, batch)
+                if self._is_done(family):
+                    continue
                 made, decided = family.kernel.feed(batch, until, last)
                 for member, part in parted(family, made):
                     if len(part.at):
-                        nodes.append(level.add(member.subscription, member.number, member.branch, part, merged))
+                        found_here.append(level.add(member.subscription, member.number, member.branch, part, merged))
                 if len(decided.at):  # absences run alone, and all branches of a subscription see the same batch
                     decisions.append((family.members[0], decided, merged))
                 if merged is not None:
@@ -170,7 +203,13 @@ class KernelLane:
             ranks = ranks_of([(member.branch, found) for member, found, _ in decisions])
             for (member, found, merged), mine in zip(decisions, ranks, strict=True):
                 clock, turn = self.clocks[member.subscription.name], (member.depth, member.number, mine)
-                nodes.append(level.decide(member.subscription, member.branch, clock, found, turn, merged))
+                found_here.append(level.decide(member.subscription, member.branch, clock, found, turn, merged))
+            found_names = [each.block.subscription.name for each in found_here] if self.limits else []
+            for name in dict.fromkeys(each for each in found_names if each in self.limits):
+                limited = [each for each in found_here if each.block.subscription.name == name]
+                found_here = [each for each in found_here if each.block.subscription.name != name]
+                found_here += level.limited(limited, self.limits[name])
+            nodes += [level.emitted(each) for each in found_here]
         return level.settle(nodes, self.store)
 
 

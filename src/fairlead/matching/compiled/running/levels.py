@@ -21,10 +21,12 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch
 from fairlead.matching.compiled.running.branch import BranchMatches, KernelBranch
+from fairlead.matching.compiled.running.delivery_limit import DeliveryLimit
 from fairlead.matching.compiled.running.paths import (
     COMPLETED,
     DERIVED,
     ITSELF,
+    Mask,
     Paths,
     extended,
     inverse,
@@ -61,9 +63,18 @@ class Node:
     """The relations of one branch and phase: their paths, and if they derive events the number of the first."""
 
     block: MatchBlock
+    found: BranchMatches
     paths: Paths
+    places: Paths
+    """The paths of the events that the relations derive."""
     merged: Merged | None
     first: int = -1
+
+    def taken(self, mask: Mask) -> Node:
+        """Some of its relations."""
+        found = self.found.taken(mask)
+        block = replace(self.block, at=found.at, refs=found.refs, deadlines=found.due)
+        return Node(block, found, self.paths[mask], self.places[mask], self.merged)
 
 
 @dataclass(frozen=True)
@@ -152,8 +163,8 @@ class Level:
         """Relations that events completed."""
         at, turn = self._paths_of(found.at, merged), _turns(found.at)
         block = MatchBlock(subscription, number, branch, found.at, found.refs, 1, found.due)
-        node = Node(block, extended(at, steps(len(at), COMPLETED, number + 1, branch, turn, 0)), merged)
-        return self._emitted(node, extended(at, steps(len(at), DERIVED, number, branch, turn, 0)), found)
+        paths = extended(at, steps(len(at), COMPLETED, number + 1, branch, turn, 0))
+        return Node(block, found, paths, extended(at, steps(len(at), DERIVED, number, branch, turn, 0)), merged)
 
     def decide(
         self,
@@ -171,17 +182,28 @@ class Level:
         at, born = self._paths_of(found.at, merged), self._paths_of(found.born, merged)
         paths = self._rounds(clock).decided(at, born, found.due, *turn)
         block = MatchBlock(subscription, turn[1], branch, found.at, found.refs, 0, found.due)
-        node = Node(block, extended(paths, steps(len(at), ITSELF, 0, 0, 0, 0)), merged)
-        return self._emitted(node, paths, found)
+        return Node(block, found, extended(paths, steps(len(at), ITSELF, 0, 0, 0, 0)), paths, merged)
 
-    def _emitted(self, node: Node, paths: Paths, found: BranchMatches) -> Node:
-        """With the events that the relations derive, at `paths`: those that nobody reads take no place."""
+    def limited(self, nodes: list[Node], limit: DeliveryLimit) -> list[Node]:
+        """Of all relations of a subscription those that its LIMIT lets through: the first ones in the order of decision."""
+        numbers = [limit.numbers(each.block.branch, each.found.refs, self._view(each.merged)) for each in nodes]
+        order = sorted_by_path(together([each.paths for each in nodes]))
+        mask = np.zeros(len(order), dtype=bool)
+        mask[order] = limit.admitted(np.concatenate(numbers)[order])
+        parts = np.split(mask, np.cumsum([len(each.paths) for each in nodes])[:-1])
+        return [node.taken(part) for node, part in zip(nodes, parts, strict=True) if part.any()]
+
+    def emitted(self, node: Node) -> Node:
+        """With the events that the relations derive: those that nobody reads take no place."""
         if node.block.subscription.emits in self.read:
             node.first = self.count
-            self.places.append((self.count, paths))
-            self._derive(node.block.subscription, node.block.branch, found, paths, node.merged)
-            self.count += len(paths)
+            self.places.append((self.count, node.places))
+            self._derive(node.block.subscription, node.block.branch, node.found, node.places, node.merged)
+            self.count += len(node.places)
         return node
+
+    def _view(self, merged: Merged | None) -> View:
+        return self.view if merged is None else merged.view
 
     def _paths_of(self, words: Words, merged: Merged | None) -> Paths:
         """The paths of the events with these words: a logged event's is its word."""
@@ -198,7 +220,7 @@ class Level:
         self, subscription: Subscription, branch: int, found: BranchMatches, paths: Paths, merged: Merged | None
     ) -> None:
         assert subscription.emits is not None
-        schema, view = self.plan.catalogue[subscription.emits], self.view if merged is None else merged.view
+        schema, view = self.plan.catalogue[subscription.emits], self._view(merged)
         columns = emitted_columns(subscription.branches[branch], self.plan.catalogue, view, found.refs)
         table = record_batch(columns, arrow_schema(schema), len(paths))
         times = _times(self.plan, schema, columns, view, found)

@@ -27,6 +27,9 @@ def content_of_lane(lane: KernelLane) -> Content:
         branches = np.array([each.branch for each in family.members], dtype=np.int64)
         form = _form(family, plan)
         group = group_of_kernel(family.kernel, form, numbers, branches)
+        done = [number for number in numbers.tolist() if _is_done(lane, number)]
+        if done:
+            group = group.taken(np.flatnonzero(~np.isin(group.subscription, done)))
         if len(group):
             parts.setdefault(form, []).append(group)
     groups = {form: joined(each) for form, each in parts.items()}
@@ -34,7 +37,15 @@ def content_of_lane(lane: KernelLane) -> Content:
     words = [each for group in groups.values() for each in (group.words, group.members.reshape(-1))]
     live = distinct(np.concatenate(words)) if words else np.zeros(0, dtype=np.int64)
     events = events_of_chunk(lane.store.view().take(live).chunk(), plan.catalogue) if len(live) else NO_EVENTS
-    return Content([None if each == NEVER else int(each) for each in seen], groups, events)
+    names = enumerate(each.name for each in plan.subscriptions)
+    counts = {at: table for at, name in names if name in lane.limits and (table := lane.limits[name].table())}
+    return Content([None if each == NEVER else int(each) for each in seen], groups, events, counts)
+
+
+def _is_done(lane: KernelLane, number: int) -> bool:
+    """A LIMIT is reached: what alike subscriptions share has still something of it, which can no longer be delivered."""
+    limit = lane.limits.get(lane.plan.subscriptions[number].name)
+    return limit is not None and limit.is_reached
 
 
 def restore(lane: KernelLane, content: Content) -> None:
@@ -43,6 +54,8 @@ def restore(lane: KernelLane, content: Content) -> None:
     for subscription, seen in zip(lane.plan.subscriptions, content.seen, strict=True):
         if seen is not None:
             lane.seen[subscription.name] = seen
+    for number, counted in content.counts.items():
+        lane.limits[lane.plan.subscriptions[number].name].load(counted)
     chunk = content.events.chunk() if len(content.events) else None
     whole = None if chunk is None else KernelBatch(chunk.columns, catalogue, chunk.words, chunk.times)
     if whole is not None:

@@ -28,7 +28,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.events.columns import arrow_schema
 from fairlead.model.events.types import HEARTBEAT, Catalogue
-from fairlead.model.plans.partition import needs_one_order
+from fairlead.model.plans.partition import needs_one_stream
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.block_columns import Report
 from fairlead.runtime.live.core.stream_groups import StreamGroup, groups_of, together
@@ -97,7 +97,7 @@ def only_group(plan: Plan) -> StreamGroup:
         return groups[0]
     if plan.order is not None:
         return StreamGroup(plan, parts_of(plan), timed=True)
-    one_order = any(needs_one_order(plan, each) for each in plan.subscriptions)
+    one_order = any(needs_one_stream(plan, each) for each in plan.subscriptions)
     if len(together(groups)) == 1 and (not one_order or len({each.sources for each in groups}) == 1):
         return StreamGroup(plan, parts_of(plan), any(each.timed for each in groups))
     told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)

@@ -2,10 +2,10 @@
 
 A conjunction within a topic reads the stream of that topic, one over several topics their merged stream, so all subscribers to
 it read it in the same order. A disjunction of conjunctions that read different topics reads a stream for each (parts.py), and
-merges them (stream_merge.py). A subscription that reads derived events or waits for an absence is not split: it reads one
-stream, of all topics that it and its upstream subscriptions read. If events are in an order by value (ORDER BY), the stream of
-each topic is read, and they are merged by stored time (strand.py). So the relations, numbers and receipt of a subscription do
-not depend on the other subscriptions of its plan, and two plans that contain it share it.
+merges them (stream_merge.py). A subscription that reads derived events, waits for an absence or has a LIMIT is not split: it
+reads one stream, of all topics that it and its upstream subscriptions read. If events are in an order by value (ORDER BY), the
+stream of each topic is read, and they are merged by stored time (strand.py). So the relations, numbers and receipt of a
+subscription do not depend on the other subscriptions of its plan, and two plans that contain it share it.
 
 Groups that have a stream in common are followed together, in one order (`together`): the order of the stream, or of all their
 streams merged. Groups without a common stream have no order between them.

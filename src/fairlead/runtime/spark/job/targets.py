@@ -1,7 +1,8 @@
 """Which subscriptions run together in one task, and which can be distributed over many.
 
     keyed     `PER`: every key is an instance of its own, so keys are distributed over any number of buckets
-    ordered   no `PER`: one total order, one task. Subscriptions to the same types share one, others run beside them
+    ordered   no `PER`, or a LIMIT over all keys: one total order, one task. Subscriptions to the same types share one, others
+              run beside them
     nested    subscriptions that read derived events or wait for an absence need one order. All of these are one task; its
               engine runs them, and those upstream, in the units of model/plans/partition.py
 
@@ -113,8 +114,12 @@ def _group(identity: str, plan: Plan, numbers: Sequence[int]) -> TargetGroup:
     if form == "keyed":
         of = ", ".join(sorted({attribute for attributes in keys.values() for attribute in attributes}))
         return TargetGroup(identity, form, own, tuple(numbers), reads, keys, f"PER: keys ({of}) are spread over buckets")
-    several = any(each.per for each in chosen)
-    reason = "one of its types enters under two different keys" if several else "no PER: one total order, one task"
+    if any(each.per and each.limit is not None for each in chosen):
+        reason = "LIMIT counts the relations of all keys: one total order, one task (LIMIT … PER KEY is spread over buckets)"
+    elif any(each.per for each in chosen):
+        reason = "one of its types enters under two different keys"
+    else:
+        reason = "no PER: one total order, one task"
     return TargetGroup(identity, form, own, tuple(numbers), reads, {}, reason)
 
 
@@ -130,8 +135,9 @@ def nested_reasons(plan: Plan) -> dict[int, str]:
 
 
 def _keys(subscription: Subscription, plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """By concrete type the key of a keyed subscription; None without PER, or if a type enters under two different keys."""
-    if not subscription.per:
+    """By concrete type the key of a keyed subscription; None without PER, if a LIMIT counts over all keys, or if a type enters
+    under two different keys."""
+    if not subscription.per or (subscription.limit is not None and not subscription.limit.per_key):
         return None
     found: dict[str, tuple[str, ...]] = {}
     for branch in subscription.branches:

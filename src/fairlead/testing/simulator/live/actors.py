@@ -17,8 +17,17 @@ from typing import Any
 from fairlead.errors import FairleadError, LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.deliveries import Batch
+from fairlead.runtime.live.subscriber.record import receipts_of
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.testing.history.values import Acknowledged, Joining, LifeBegun, ReceivedDelivery
+from fairlead.testing.history.values import (
+    Acknowledged,
+    Acknowledging,
+    Joining,
+    LifeBegun,
+    ReceivedDelivery,
+    SeenReceipt,
+    SubscriberStep,
+)
 from fairlead.testing.simulator.live.cases import (
     STREAMS,
     ActorFault,
@@ -27,7 +36,7 @@ from fairlead.testing.simulator.live.cases import (
     SweepPlan,
 )
 from fairlead.testing.simulator.live.event_loop import SimulatedNode
-from fairlead.testing.simulator.live.network import Network, RemoteLog
+from fairlead.testing.simulator.live.network import Network, RemoteLog, done
 from fairlead.transport.clocks import clocks
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.credentials import Credentials
@@ -218,8 +227,8 @@ class SubscribingActor(Actor):
     ) -> None:
         super().__init__(plan.name, plan.faults, network, seed)
         self.plan, self._over, self._snapshots, self._trims = plan, over, snapshots, trims
-        self.steps: list[LifeBegun | ReceivedDelivery | Acknowledged] = []
-        self.beside: list[LifeBegun | ReceivedDelivery | Acknowledged] = []
+        self.steps: list[SubscriberStep] = []
+        self.beside: list[SubscriberStep] = []
         """Of the subscriber beside it."""
         self.joined: dict[str, Joining] = {}
         self._asked: dict[str, int] = {}
@@ -261,6 +270,7 @@ class SubscribingActor(Actor):
                 for name in names:
                     self.joined.setdefault(name, self._joining(name, start))
                 self.steps.append(LifeBegun())
+                self._see_receipts()
                 self.say(f"is subscribed, start = {self.plan.start}")
                 if self.plan.beside:
                     async with fl.subscribe(self.text, start="earliest") as other:
@@ -332,7 +342,13 @@ class SubscribingActor(Actor):
         except TimeoutError:
             return None
 
+    def _see_receipts(self) -> None:
+        """As the log has them now."""
+        for key, each in done(receipts_of(self.network.servers, self.name)).items():
+            self.steps.append(SeenReceipt(key, each.count, each.joined))
+
     def _note(self, batch: Batch) -> None:
+        self._see_receipts()
         for each in _received(batch):
             self.steps.append(each)
             told = ", ".join(str(token or position) for position, token in each.members)
@@ -342,8 +358,10 @@ class SubscribingActor(Actor):
     async def _acknowledge(self, sub: LiveSubscription, batches: Sequence[Batch]) -> None:
         """One batch by itself; several as everything that was delivered."""
         self.at_moment("acknowledge")
+        lasts = {key: last for each in batches for key, last in each.lasts.items()}
+        self.steps += [Acknowledging(key, last) for key, last in lasts.items()]
         await (sub.ack(batches[0]) if len(batches) == 1 else sub.ack())
-        for key, last in {key: last for each in batches for key, last in each.lasts.items()}.items():
+        for key, last in lasts.items():
             self.steps.append(Acknowledged(key, last))
             self.say(f"has acknowledged up to {last}")
 

@@ -254,11 +254,12 @@ def _retention(rolls: random.Random) -> RetentionPlan:
 
 
 def _subscribers(rolls: random.Random, order: str, trims: bool) -> Iterator[SubscriberPlan]:
-    """The first two or three have equal rules; sometimes another reads what they emit."""
+    """The first two or three have equal rules, so each also stores what the others derive; sometimes there is one only.
+    Sometimes another reads what they emit."""
     rules = rolls.choice(ORDERED_MENU if order else TRIMMED_MENU if trims else MENU)
     starts = ("earliest",) if order else TRIMMED_STARTS if trims else STARTS
     added = rolls.choice(((), (), (AFTER,), (WIDE,)))
-    for number in range(rolls.choice((2, 2, 3))):
+    for number in range(rolls.choice((1, 2, 2, 2, 3))):
         late = number > 0 and rolls.random() < 0.5
         yield SubscriberPlan(
             f"s{number}",
