@@ -9,8 +9,11 @@ import pytest
 
 import fairlead
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscriber.abandoned_states import KEPT_US, LEADING_KEPT_US, remove_abandoned
-from fairlead.runtime.live.subscriber.snapshots import STORE, TABLE, state_name
+from fairlead.runtime.live.core.lineage import Lineage
+from fairlead.runtime.live.subscriber.abandoned_states import LEADING_KEPT_US, remove_abandoned
+from fairlead.runtime.live.subscriber.snapshots import KEPT_US, STORE, TABLE, Snapshots, state_name
+from fairlead.transport.log.names import LEASES
+from fairlead.transport.log.protocol import Conflict
 from tests.runtime.live.reading import TYPES, more
 from tests.transport.log.logs import URLS, run
 
@@ -22,7 +25,7 @@ RULES = (
 
 async def events(fl: Client, count: int) -> None:
     for k in range(count):
-        await fl.publish("A", k=k, x=0)
+        await fl.publish("A", k=k, x=0, wait=True)
         await fl.publish("B", k=k, x=0, wait=True)
 
 
@@ -57,6 +60,72 @@ def test_lineages_without_subscribers_leave_nothing(url: str | None) -> None:
             lists, _ = await held(fl)
             assert 0 < lists < before[0]  # those that others join
             await remove_abandoned(fl.log, 0, 0)
+            lists, states = await held(fl)
+            assert lists == 1 <= states  # the one that stores derived events: its state knows their numbers
+
+    run(work)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_lineage_of_a_removed_stream_leaves_nothing_though_it_stored_events(url: str | None) -> None:
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare("TYPE L (k INT, x INT)\nTYPE R (k INT, x INT)\nTOPIC left (L)\nTOPIC right (R)")
+            for k in range(3):
+                await fl.publish("L", k=k, x=0, wait=True)
+                await fl.publish("R", k=k, x=0, wait=True)
+            await visited(fl, "SUBSCRIPTION T MATCH L a AND R b WHERE a.k = b.k EMIT P (k = a.k)", "earliest")
+            await remove_abandoned(fl.log, 0, 0)
+            assert min(await held(fl)) > 0
+            for key in await fl.log.keys(LEASES):
+                await fl.log.remove(LEASES, key)
+            assert await fl.sweep()
+            await remove_abandoned(fl.log, 0, 0)
+            assert await held(fl) == (0, 0)
+
+    run(work)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_who_begins_with_a_state_renews_its_list(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever removes it has read its revision before: the log accepts one of the two."""
+    monkeypatch.setattr(Snapshots, "kept_us", 0)
+
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(TYPES)
+            await events(fl, 3)
+            await visited(fl, RULES[0], "earliest")
+            (key,) = await fl.log.keys(TABLE)
+            before = await fl.log.revision_of(TABLE, key)
+            async with fl.subscribe(RULES[0], name="desk", start="snapshot"):
+                renewed = await fl.log.revision_of(TABLE, key)
+                with pytest.raises(Conflict):
+                    await fl.log.remove(TABLE, key, before)
+            assert renewed > before
+            async with fl.subscribe(RULES[0], name="desk"):  # recorded: it is kept anyway
+                assert await fl.log.revision_of(TABLE, key) == renewed
+
+    run(work)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_list_that_is_removed_in_between_is_not_begun_with(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = Snapshots._loaded
+
+    async def slowly(self: Snapshots, dumped: bytes) -> Lineage:
+        await remove_abandoned(self._log, 0, 0)
+        return await loaded(self, dumped)
+
+    async def work() -> None:
+        async with fairlead.connect(url) as fl:
+            await fl.declare(TYPES)
+            await events(fl, 3)
+            await visited(fl, RULES[0], "earliest")
+            monkeypatch.setattr(Snapshots, "_loaded", slowly)
+            async with fl.subscribe(RULES[0], name="desk", start="snapshot") as sub:
+                found = await more(sub)  # all of them: it begins with the origin
+            assert len(found) == 3
             assert await held(fl) == (0, 0)
 
     run(work)

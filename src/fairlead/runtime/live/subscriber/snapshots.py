@@ -35,6 +35,8 @@ from fairlead.transport.log.trims import trim_record
 
 TABLE, STORE = LINEAGES, "FL_STATES"
 VIEWERS = "-v"
+KEPT_US = 24 * 3600 * 1_000_000
+"""Snapshots are kept for a day after the last one of their lineage, at least."""
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
 LARGE = 100_000
@@ -46,15 +48,20 @@ EVERY_SECONDS = 30.0
 class Snapshots:
     """The snapshots of one lineage: a group on its streams (`key`) from an origin. `emits`: it stores derived events."""
 
+    kept_us = KEPT_US
+
     def __init__(self, log: Log, group: StreamGroup, key: str, origin: Origin, *, emits: bool) -> None:
         self._log, self._group, self._origin = log, group, origin
         self._emits = emits
         self._lists = snapshot_lists(key, origin, whole=emits or not group.emits)
         self.key = self._lists[0]
 
-    async def begin(self, count_max: int | None, border: Sequence[int] | None, *, verdicts: bool = False) -> Lineage:
+    async def begin(
+        self, count_max: int | None, border: Sequence[int] | None, *, verdicts: bool = False, joins: bool = False
+    ) -> Lineage:
         """The lineage at its newest snapshot with at most this many deliveries and not after the border in any part; or at its
-        origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again."""
+        origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again. `joins`: it is
+        not recorded that the subscriber needs it, so its list is renewed."""
         every = [(steps, count, key) for key in self._lists for steps, count in (await self._listed(key))[0]]
         for steps, count, key in sorted(every, reverse=True):
             if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
@@ -67,9 +74,24 @@ class Snapshots:
                     continue  # of another version: use an older one, or the origin
                 if verdicts and made.verdicts and count == count_max:
                     continue  # some of them may be after that delivery
-                if border is None or all(map(le, made.after, border)):
+                if (border is None or all(map(le, made.after, border))) and (not joins or await self._renewed(key)):
                     return made
         return Lineage(self._group, self._origin, emits=self._emits)
+
+    async def _renewed(self, key: str) -> bool:
+        """Store the list of the snapshot again if it is so old that it may be removed soon (abandoned_states.py); False if it
+        was removed. Lists that somebody adds to are never that old."""
+        try:
+            entry = await self._log.get(TABLE, key)
+            if entry is not None and await self._log.now(TABLE) - entry.time > self.kept_us // 2:
+                await self._log.put(TABLE, key, entry.value, entry.revision)
+        except Conflict:
+            entry = await self._log.get(TABLE, key)  # somebody else has renewed it, or has added to it
+        except LogError as error:
+            if error.code != "N003":
+                raise
+            return True  # it may not save states, and does without
+        return entry is not None
 
     async def _loaded(self, dumped: bytes) -> Lineage:
         """A large state in a thread: a million waiting events take seconds, and the loop has others to serve."""
