@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 import fairlead
+from fairlead.deliver.receipt import ReceiptBook
 from fairlead.errors import FairleadError
 from fairlead.order.stored_numbers import StoredNumbers
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscriber import group_start
+from fairlead.runtime.live.core import lineage
+from fairlead.runtime.live.subscriber import group_start, record
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.runtime.numbered import Numbered
 from fairlead.testing.live.actors.beginning import chosen_start
@@ -152,6 +154,16 @@ def from_the_first_event(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(group_start, "beginning_of", whole)
 
 
+def receipts_without_an_origin(patch: pytest.MonkeyPatch) -> None:
+    """So two subscribers with different starts seem to have the same receipts to give."""
+    patch.setattr(lineage, "book_of", lambda group, origin: ReceiptBook(group.digest))
+
+
+def receipts_without_samples(patch: pytest.MonkeyPatch) -> None:
+    """Equal as they are printed."""
+    patch.setattr(record, "SAMPLES_MAX", 1)
+
+
 def repeats_are_new(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StoredNumbers, "new_of", lambda self, numbers: list(range(len(numbers))))
 
@@ -197,6 +209,8 @@ def test_a_run_without_failures_has_no_problem(tmp_path: Path) -> None:
         (later_by_a_block, "at-time"),
         (at_the_beginning_of_its_block, "at-position"),
         (from_the_first_event, "at-time"),
+        (receipts_without_an_origin, "other plan"),
+        (receipts_without_samples, "other stride, samples"),
         (repeats_are_new, "from web"),
         (stored_without_storing, "from web"),
         (one_message_less, "gateway"),

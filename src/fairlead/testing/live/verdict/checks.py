@@ -13,7 +13,7 @@ Takes: a copy of the log and the records. Gives: problems. Never: stops at the f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from itertools import combinations
 from typing import Any
@@ -148,12 +148,26 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
         found = [delivery_of(line) for line in who.given[key].lines]
         if found != wanted:
             problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
-        first = first_positions(copy, [each.topics for each in group.parts], who.start)
-        book = ReceiptBook(f"{group.digest}@{'+'.join(map(str, first))}" if any(first) else group.digest)
-        book.note(delivery_words(relations))
-        if receipts.get(key) != book.receipt():
-            problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")
+        problems += _receipts(who.name, receipts.get(key), due_receipt(copy, group, who.start, relations))
     return problems
+
+
+def due_receipt(copy: Copy, group: StreamGroup, start: int | datetime | None, relations: Sequence[Relation]) -> Receipt:
+    """Receipts from different origins need not agree, so they name the origin, if it is not the beginning of the log."""
+    first = first_positions(copy, [each.topics for each in group.parts], start)
+    book = ReceiptBook(f"{group.digest}@{'+'.join(map(str, first))}" if any(first) else group.digest)
+    book.note(delivery_words(relations))
+    return book.receipt()
+
+
+def _receipts(name: str, found: Receipt | None, wanted: Receipt) -> list[str]:
+    if found is None:
+        return [f"there is no receipt of {name}, it should be {wanted}"]
+    other = [each.name for each in fields(wanted) if getattr(found, each.name) != getattr(wanted, each.name)]
+    if not other:
+        return []
+    problem = f"the receipt of {name} is {found}, and should be {wanted}"
+    return [problem if {"count", "digest"} & {*other} else f"{problem}: other {', '.join(other)}"]
 
 
 def derived(catalogue: Catalogue, blocks: Sequence[Stored], name: str, relations: Iterable[Relation]) -> list[str]:

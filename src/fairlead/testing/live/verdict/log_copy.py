@@ -110,13 +110,14 @@ def in_one_order(copy: Copy, parts: Sequence[Topics]) -> Iterator[tuple[int, lis
 
 def first_positions(copy: Copy, parts: Sequence[Topics], start: int | datetime | None) -> tuple[int, ...]:
     """By stream, the position of the first event that a subscriber reads that starts there: a position, or a time at which
-    blocks were stored."""
+    blocks were stored. 0 is the beginning of the stream."""
     if start is None or isinstance(start, int):
         return (start or 0,) * len(parts)
     moment = (start - EPOCH) // timedelta(microseconds=1)
     found = [[each.sequence for each in copy.streams[topics] if each.time >= moment] for topics in parts]
     ends = [copy.streams[topics][-1].sequence + 1 for topics in parts]
-    return tuple(min([*some, end]) << INDEX_BITS for some, end in zip(found, ends, strict=True))
+    least = (min([*some, end]) for some, end in zip(found, ends, strict=True))
+    return tuple(each << INDEX_BITS if each > 1 else 0 for each in least)
 
 
 def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:

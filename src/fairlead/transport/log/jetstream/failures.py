@@ -15,6 +15,7 @@ import nats.js.errors
 
 from fairlead.errors import LogError
 from fairlead.transport.log.protocol import Conflict, Unavailable
+from fairlead.transport.log.tasks import unreported
 
 Answer = TypeVar("Answer")
 WRONG_LAST = {10070, 10071, 10164}
@@ -42,6 +43,7 @@ class Refusals:
         """The answer to a request on a subject, or on subjects that begin with its words. Raises LogError as soon as the server
         reports that permission is missing."""
         answer = asyncio.ensure_future(asked)
+        unreported(answer)  # it may fail when nobody waits for it any more
         try:
             while not answer.done():
                 self._news.clear()
