@@ -132,6 +132,15 @@ class GroupOpening:
     ) -> None:
         self._log, self._shared, self._record, self._request, self._known = log, shared, record, request, known
 
+    def keyed(
+        self, groups: Sequence[tuple[StreamGroup, Sequence[Stream]]], saved: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, tuple[StreamGroup, Sequence[Stream]]]:
+        """The groups by their keys. Raises UsageError if they are too many for one record."""
+        found = dict(zip(group_keys(groups, saved), groups, strict=True))
+        if self._record is not None:
+            self._record.require_room(found)
+        return found
+
     async def open(self, group: StreamGroup, streams: Sequence[Stream], key: str) -> OpenedGroup:
         saved = self._saved(group, streams, key)
         stores = self._request.emit and bool(group.emits)
