@@ -262,8 +262,9 @@ class Client:
     async def sweep(self) -> list[str]:
         """Remove the merged streams, routes and states that no subscriber needs, and return the names of the streams."""
         await self._retire_routes()
+        removed = await sweep(self._ready())
         await remove_abandoned(self._ready())
-        return await sweep(self._ready())
+        return removed
 
 
 def _require_text(call: str, argument: str, value: Any) -> None:

@@ -9,7 +9,7 @@ AGAIN_SECONDS = 0.2
 
 
 def unreported(task: asyncio.Future[Any]) -> None:
-    """Python reports an error that nobody has asked for as a mistake. That of this task is none: whoever waited for it has
+    """Python reports an error that nobody has asked for as a mistake. That of this task is none: its caller has
     left, or has an error of the same cause."""
     task.add_done_callback(lambda each: each.cancelled() or each.exception())
 

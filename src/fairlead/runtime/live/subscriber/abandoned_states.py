@@ -9,7 +9,7 @@ They serve subscribers that return or join. A lineage is kept
        state may be the only one that knows their numbers
 
 Then its list is removed, and its states. A subscriber that begins with a state renews its list first, and the log accepts
-either that or the removal, so none begins with a state and finds it gone when it returns. Whoever begins there later reads the
+either that or the removal, so none begins with a state and finds it gone when it returns. One that begins there later reads the
 events again; where they have been trimmed, a lineage that stores nothing begins again. States that no list names are removed,
 too: a process ended between storing the state and naming it. A list exists before its first state, so the states are looked up
 first: what has no list then will have none.
