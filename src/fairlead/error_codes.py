@@ -296,6 +296,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A264": ("A subscription that reads several streams, with `OR` or `ORDER BY`, cannot start at a position.", "Start at a time, or with `earliest`, `new` or `snapshot` (live only)."),
     "A265": ("`early` of a live subscription is something other than True, False or `final`.", "Pass one of these."),
     "A266": ("The rules derive events in a loop with those of other durable subscribers.", "Change the rules, or subscribe with `emit=False`."),
+    "A267": ("The record of a durable subscriber, with all its rules, is longer than the server accepts.", "Subscribe under several names, each with some of the rules, or raise the server's `max_payload`."),
     "A270": ("The body of the request is too large.", "Send it in several requests."),
     "A271": ("The content type of the request is not supported.", "Use one that the message lists."),
     "A272": ("The bearer token is missing or wrong.", "Send the header `Authorization: Bearer …`."),

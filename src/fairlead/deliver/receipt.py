@@ -79,6 +79,17 @@ class Receipt:
             "samples": list(self.samples),
         }
 
+    def thinned(self, samples_max: int) -> Receipt:
+        """With at most so many samples, at larger distances."""
+        stride = self.stride
+        while self.count // stride > samples_max:
+            stride *= 2
+        return (
+            self
+            if stride == self.stride
+            else replace(self, stride=stride, samples=self.samples[stride // self.stride - 1 :: stride // self.stride])
+        )
+
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Receipt:
         """The inverse of `to_json`. A receipt of an earlier release does not say when its subscriber joined: it is read as one

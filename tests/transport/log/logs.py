@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -41,5 +42,19 @@ async def a_log(kind: str) -> AsyncIterator[Log]:
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """A coroutine to its end, within a time that no test needs."""
-    return asyncio.run(asyncio.wait_for(work(), SECONDS_MAX))
+    """A coroutine to its end, within a time that no test needs. Fails if a task has an error that nobody asks for."""
+    unheard: list[str] = []
+
+    async def watched() -> Any:
+        asyncio.get_running_loop().set_exception_handler(note)
+        return await asyncio.wait_for(work(), SECONDS_MAX)
+
+    def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if "never retrieved" in context["message"]:
+            unheard.append(f"{context['message']}: {context.get('future') or context.get('task')}")
+        loop.default_exception_handler(context)
+
+    result = asyncio.run(watched())
+    gc.collect(1)
+    assert not unheard, unheard
+    return result

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
+import zlib
 from typing import Any
 
 import pytest
 
 import fairlead
 from fairlead.errors import StateError
-from fairlead.transport.log.entry_values import DIGEST, NOTHING, entry_value, fits
+from fairlead.transport.log.entry_values import (
+    COMPRESSED,
+    DECOMPRESSED_BYTES_MAX,
+    DIGEST,
+    LONG_BYTES,
+    NOTHING,
+    entry_bytes,
+    entry_value,
+    fits,
+)
 from tests.transport.log.logs import run
 
 SHAPE = {"a": int, "b?": [str], "c?": {str: (int, NOTHING)}, "d?": DIGEST}
@@ -54,3 +65,26 @@ def test_an_entry_that_is_not_readable_is_reported_with_its_table(table: str, va
                 await (fl.types() if table == "FL_TYPES" else fl.retain(read=True))
 
     run(work)
+
+
+@pytest.mark.parametrize("size", [0, LONG_BYTES // 2, 2 * LONG_BYTES, 40 * LONG_BYTES])
+def test_long_values_are_stored_in_less_and_read_as_they_were(size: int) -> None:
+    value = {"a": 1, "b": ["SUBSCRIPTION S MATCH A a AND B b"] * (size // 35)}
+    stored = entry_bytes(value)
+    assert stored.startswith(COMPRESSED) is (size > LONG_BYTES)
+    assert len(stored) <= LONG_BYTES
+    assert entry_value(stored, SHAPE, "T", "k") == value
+
+
+def test_damaged_and_huge_compressed_values_are_not_readable() -> None:
+    good, rolls = entry_bytes({"a": 1, "b": ["x"] * LONG_BYTES}), random.Random(1)
+    bomb = COMPRESSED + zlib.compress(b" " * (DECOMPRESSED_BYTES_MAX + 1) + b'{"a": 1}')
+    cut = [good[:-1], good[: len(good) // 2], COMPRESSED, good + b"x", good + good]
+    changed = [_changed(good, rolls.randrange(len(COMPRESSED), len(good)), rolls) for _ in range(200)]
+    for each in (bomb, *cut, *changed):
+        with pytest.raises(StateError, match="S147"):
+            entry_value(each, SHAPE, "T", "k")
+
+
+def _changed(value: bytes, at: int, rolls: random.Random) -> bytes:
+    return value[:at] + bytes([value[at] ^ rolls.randrange(1, 256)]) + value[at + 1 :]

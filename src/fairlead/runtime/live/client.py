@@ -30,6 +30,7 @@ from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.retention import TopicRetention, retain
 from fairlead.runtime.live.route_table import retire_routes
+from fairlead.runtime.live.subscriber.abandoned_states import remove_abandoned
 from fairlead.runtime.live.subscriber.group_start import SharedWork
 from fairlead.runtime.live.subscriber.record import compared, forget, group_names, receipts_of
 from fairlead.runtime.live.subscriber.request import Early, Start, SubscriptionRequest
@@ -248,7 +249,10 @@ class Client:
         await self._registry.refresh()
         kept = None if sources is None else sources // timedelta(microseconds=1)
         topics = await self._registry.all_topics()
-        return await retain(self._ready(), topics, apply=apply, read=read, sources_us=kept)
+        found = await retain(self._ready(), topics, apply=apply, read=read, sources_us=kept)
+        if apply:
+            await remove_abandoned(self._ready())
+        return found
 
     @property
     def rejected(self) -> Mapping[str, int]:
@@ -256,9 +260,11 @@ class Client:
         return dict(sorted(self._shared.rejected.items()))
 
     async def sweep(self) -> list[str]:
-        """Remove the merged streams and routes that no subscriber needs, and return the names of the streams."""
+        """Remove the merged streams, routes and states that no subscriber needs, and return the names of the streams."""
         await self._retire_routes()
-        return await sweep(self._ready())
+        removed = await sweep(self._ready())
+        await remove_abandoned(self._ready())
+        return removed
 
 
 def _require_text(call: str, argument: str, value: Any) -> None:

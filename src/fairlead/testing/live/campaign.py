@@ -23,9 +23,22 @@ import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
-from fairlead.testing.live.actors.setting import JOINING, RELAYED, RULES, SOURCES, STARTS, STREAMS, TYPES
+from fairlead.testing.live.actors.setting import (
+    BEGINNING,
+    GATEWAY,
+    JOINING,
+    RELAYED,
+    RULES,
+    SOURCES,
+    STARTS,
+    STREAMS,
+    TYPES,
+    WEB,
+    WEB_TYPES,
+)
 from fairlead.testing.live.cluster.faults import FAULTS
 from fairlead.testing.live.cluster.operations import OPERATIONS
+from fairlead.testing.live.cluster.ports import free_ports
 from fairlead.testing.live.cluster.schedule import ScheduledFaults
 from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.testing.live.run_journal import RunJournal, Say
@@ -90,10 +103,9 @@ class Campaign:
                 Worker(name, self._folder, "actors.publisher", "stored", [url_of(name), name, types, str(self._pause)])
                 for name, types in SOURCES.items()
             ]
-            self.subscribers = [
-                Worker(name, self._folder, "actors.subscriber", "acked", [url_of(name), name, rules, RELAYED.get(name, "")])
-                for name, rules in RULES.items()
-            ]
+            (port,) = free_ports(1)
+            self.publishers.append(self._web_publisher(port))
+            self.subscribers = [self._subscriber(name, rules, port) for name, rules in RULES.items()]
             self.joiners = [
                 Worker(name, self._folder, "actors.subscriber", "acked", [url_of(name), name, RULES["one"], "", start])
                 for name, start in STARTS.items()
@@ -107,6 +119,19 @@ class Campaign:
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def _subscriber(self, name: str, rules: str, port: int) -> Worker:
+        """`port`: of the gateway, if it is that."""
+        given = [self.cluster.url_of(name), name, rules]
+        if name == GATEWAY:
+            return Worker(name, self._folder, "actors.gateway_process", "acked", [*given, str(port)])
+        more = [RELAYED.get(name, ""), BEGINNING.get(name, "earliest")]
+        return Worker(name, self._folder, "actors.subscriber", "acked", [*given, *more])
+
+    def _web_publisher(self, port: int) -> Worker:
+        """Its link to the gateway is cut as those of others to servers are."""
+        address = f"http://127.0.0.1:{self.cluster.links.between(WEB, 0, port)}"
+        return Worker(WEB, self._folder, "actors.web_publisher", "stored", [address, WEB, WEB_TYPES, str(self._pause)])
 
     @property
     def workers(self) -> list[Worker]:

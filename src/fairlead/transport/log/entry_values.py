@@ -3,6 +3,9 @@
 A shape is a type; the pattern of a text; a list of one shape; a dict of one type to a shape, or of names to shapes (`name?` may
 be missing, other names may be there); a tuple of alternatives.
 
+A server stores messages of up to a megabyte by default, so long values are compressed: the record of a subscriber with some
+thousand rules. They are decompressed up to a limit.
+
 Takes: bytes, a shape. Gives: the value, or an error with a code. Never: does I/O; changes a value.
 """
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from typing import Any
 
 from fairlead.errors import StateError
@@ -17,21 +21,45 @@ from fairlead.errors import StateError
 UNREADABLE = "S147"
 NOTHING = type(None)
 NUMBER_MAX = 1 << 64
+COMPRESSED = b"fairlead-zlib 1\n"
+"""The first line of a compressed value; JSON begins otherwise."""
+LONG_BYTES, DECOMPRESSED_BYTES_MAX = 200_000, 64 << 20
+"""What is compressed, in some milliseconds; and what it may become again: 60 times the largest message."""
 SURROGATES = re.compile("[\ud800-\udfff]")
 """Halves of characters, which JSON can write and UTF-8 cannot."""
 DIGEST = re.compile("[0-9a-f]{32}")
 """The shape of the digest of a receipt."""
 
 
+def entry_bytes(value: Any, most: int = LONG_BYTES) -> bytes:
+    """A value as it is stored. `most`: the bytes that a message may have."""
+    plain = json.dumps(value).encode()
+    return plain if len(plain) <= min(most, LONG_BYTES) else COMPRESSED + zlib.compress(plain)
+
+
 def entry_value(value: bytes, shape: Any, table: str, key: str) -> Any:
     """Raises StateError (S147)."""
     try:
-        found = json.loads(value)
+        found = json.loads(_decompressed(value))
     except (ValueError, RecursionError):
         raise unreadable(table, key) from None
     if not fits(found, shape):
         raise unreadable(table, key)
     return found
+
+
+def _decompressed(value: bytes) -> bytes:
+    """Raises ValueError if it is damaged, or too long."""
+    if not value.startswith(COMPRESSED):
+        return value
+    reading = zlib.decompressobj()
+    try:
+        plain = reading.decompress(value[len(COMPRESSED) :], DECOMPRESSED_BYTES_MAX)
+    except zlib.error:
+        raise ValueError("damaged") from None
+    if not reading.eof or reading.unused_data:
+        raise ValueError("too long, or incomplete")
+    return plain
 
 
 def fits(value: Any, shape: Any) -> bool:

@@ -15,6 +15,7 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from fairlead.transport.files.documents import json_value
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stream
+
+JOURNALED = tuple(each.name for each in fields(Block) if each.name != "payload" and each.compare)
+"""What a block is, besides its payload; not what a reader finds out about it."""
 
 
 class FileLog(MemoryLog):
@@ -102,8 +106,7 @@ class FileLog(MemoryLog):
         super()._made(name, sources)
 
     def _appended(self, block: Block, at: int) -> int:
-        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks", "topic", "types", "hops")
-        self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
+        self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in JOURNALED}}, block.payload)
         return super()._appended(block, at)
 
     async def trim(self, stream: Stream, first: int) -> None:

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
+from fairlead.errors import LogError
 from fairlead.transport.log import names
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
@@ -178,6 +179,8 @@ class MemoryLog:
         last, fresh = await self.revision_of(table, key), key not in self._tables.get(table, {})
         if revision is not None and revision != last and not (fresh and revision == 0):
             raise Conflict(f"{key} has another revision than {revision}")
+        if len(value) > self.bytes_max:
+            raise LogError("N009", "the entry is larger than the log accepts", "store less in it")
         self._set(table, key, value, self._clock(), None if revision is None else last)
         return self._revision
 

@@ -24,8 +24,10 @@ SINKS = "FL_SINKS"
 """The table of streams on Spark that store what they find (runtime/spark/log/sink.py)."""
 LEASES_KEPT_SECONDS = 8 * 24 * 3600
 """A day more than the longest lease."""
-TRACELESS = (LEASES, TRIMS)
-"""Tables with an entry for each subscriber, or each source, that ever was: nothing is left of removed ones after
+LINEAGES = "FL_LINEAGES"
+"""The table of snapshots (runtime/live/subscriber/snapshots.py)."""
+TRACELESS = (LEASES, TRIMS, LINEAGES)
+"""Tables with an entry for each subscriber, source, or lineage that ever was: nothing is left of removed ones after
 `REMOVED_SECONDS`, the shortest time for which a server keeps a message."""
 REMOVED_SECONDS = 1
 DERIVED = re.compile(r"e-[0-9a-f]{24}-[0-9a-f]{1,16}")

@@ -1,4 +1,4 @@
-"""Cancellation of tasks."""
+"""Cancellation of tasks, and errors that nobody waits for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import asyncio
 from typing import Any
 
 AGAIN_SECONDS = 0.2
+
+
+def unreported(task: asyncio.Future[Any]) -> None:
+    """Python reports an error that nobody has asked for as a mistake. That of this task is none: its caller has
+    left, or has an error of the same cause."""
+    task.add_done_callback(lambda each: each.cancelled() or each.exception())
 
 
 async def ended(*tasks: asyncio.Task[Any] | None) -> None:

@@ -17,16 +17,15 @@ more than one head for each type of a source in a stream.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Protocol
 
 from fairlead.dataclass import dataclass
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import ROUTES, is_marks
-from fairlead.transport.log.entry_values import entry_value, fits, unreadable
+from fairlead.transport.log.entry_values import entry_bytes, entry_value, fits, unreadable
 from fairlead.transport.log.names import TRIMS, topic_stream
 from fairlead.transport.log.protocol import Conflict, Log, Stored, TableEntry
 
@@ -40,7 +39,8 @@ GENERATED = re.compile(r"s-[0-9a-f]{32}")
 @dataclass(frozen=True)
 class TrimmedHead:
     """The head of the last trimmed block of a type. `at`: its sequence in the stream. `time`: when it was stored there.
-    `routes`: by route, the sequence of the last one that had events on it, or whose publisher did not know; 0: none."""
+    `routes`: by route, the sequence of the last one that had events on it, or whose publisher did not know; 0: none.
+    `numbers`: which numbers of its source were stored with it, if the source numbers its events itself."""
 
     type: str
     number: int
@@ -50,9 +50,11 @@ class TrimmedHead:
     at: int
     time: int
     routes: tuple[int, ...]
+    numbers: str = ""
 
     def block(self, topic: str, source: str) -> Block:
-        return Block(self.type, source, self.number, self.sequence, self.count, "", b"", marks=self.marks, topic=topic)
+        about = (self.number, self.sequence, self.count, "", b"")
+        return Block(self.type, source, *about, marks=self.marks, topic=topic, numbers=self.numbers)
 
     def after(self, earlier: TrimmedHead | None) -> TrimmedHead:
         """The head of both, of which this is the later one."""
@@ -82,27 +84,34 @@ def add_heads(found: dict[str, dict[str, TrimmedHead]], blocks: Iterable[Stored]
     for at, time, block, _ in blocks:
         if block.count:
             routes = tuple(0 if letter == "n" else at for letter in block.letters)
-            head = TrimmedHead(block.type, block.number, block.sequence, block.count, block.marks, at, time, routes)
+            about = (block.type, block.number, block.sequence, block.count, block.marks, at, time, routes)
+            head = TrimmedHead(*about, block.numbers)
             mine = found.setdefault(block.source, {})
             mine[block.lane] = head.after(mine.get(block.lane))
 
 
 def to_bytes(heads: Heads) -> bytes:
-    fields = ("type", "number", "sequence", "count", "marks", "at", "time", "routes")
-    return json.dumps({name: [getattr(head, each) for each in fields] for name, head in sorted(heads.items())}).encode()
+    return entry_bytes({name: _told(head) for name, head in sorted(heads.items())})
 
 
-HEAD = (str, int, int, int, str, int, int, [int])
-"""The shapes of the fields of a head."""
+def _told(head: TrimmedHead) -> list[object]:
+    """Without an empty last field: earlier releases do not know it."""
+    found = [getattr(head, each.name) for each in fields(TrimmedHead)]
+    return found if head.numbers else found[:-1]
+
+
+HEAD = (str, int, int, int, str, int, int, [int], str)
+"""The shapes of the fields of a head; of an earlier release, without the last one."""
 
 
 def from_bytes(value: bytes, key: str = "") -> dict[str, TrimmedHead]:
     """Raises StateError (S147)."""
     found = entry_value(value, {str: [(str, int, [int])]}, TABLE, key)
     for told in found.values():
-        if len(told) != len(HEAD) or not all(map(fits, told, HEAD)) or len(told[-1]) != ROUTES or not is_marks(told[4]):
+        whole = len(told) in (len(HEAD) - 1, len(HEAD)) and all(map(fits, told, HEAD))
+        if not whole or len(told[7]) != ROUTES or not is_marks(told[4]):
             raise unreadable(TABLE, key)
-    return {name: TrimmedHead(*(*told[:-1], tuple(told[-1]))) for name, told in found.items()}
+    return {name: TrimmedHead(*(*told[:7], tuple(told[7]), *told[8:])) for name, told in found.items()}
 
 
 async def trimmed_heads(log: TableReader, stream: str, source: str) -> Heads:
@@ -188,9 +197,9 @@ async def _changed(log: Log, stream: str, change: Callable[[TrimRecord], TrimRec
         newer = change(known)
         if newer is None or newer == known:
             return newer is not None
-        value = json.dumps({name: each for name, each in asdict(newer).items() if each != getattr(NOTHING_TRIMMED, name)})
+        value = entry_bytes({name: each for name, each in asdict(newer).items() if each != getattr(NOTHING_TRIMMED, name)})
         try:
-            await log.put(TABLE, stream, value.encode(), 0 if entry is None else entry.revision)
+            await log.put(TABLE, stream, value, 0 if entry is None else entry.revision)
             return True
         except Conflict:
             continue  # another client trims too

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import random
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import fairlead
-from fairlead.deliver.receipt import NOTHING, Receipt
-from fairlead.errors import StateError
+from fairlead.deliver.receipt import NOTHING, Receipt, ReceiptBook, compare
+from fairlead.errors import StateError, UsageError
+from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.runtime.live.subscriber import record
-from fairlead.runtime.live.subscriber.record import SubscriberRecord, groups_of_name, receipts_of
+from fairlead.runtime.live.subscriber.record import SubscriberRecord, groups_of_name, receipt_bytes, receipts_of
+from fairlead.transport.log.entry_values import entry_value
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Conflict, TableEntry, Unavailable
 from tests.runtime.live.reading import more, some
@@ -46,7 +50,7 @@ async def opened(log: MemoryLog, groups: int, rules: str = "") -> SubscriberReco
     return found
 
 
-@pytest.mark.parametrize("size", [10, 1_000_000])
+@pytest.mark.parametrize("size", [10, 600_000])
 def test_an_acknowledgement_does_not_store_the_rules_again(size: int) -> None:
     async def work() -> None:
         log = Counting()
@@ -212,3 +216,106 @@ def test_receipts_that_were_sent_without_an_answer_replace_no_later_ones() -> No
         assert {*await receipts_of(log, "desk")} == {"g2"}
 
     run(work)
+
+
+TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT);"
+
+
+def rules_of(count: int) -> str:
+    return " ".join(f"SUBSCRIPTION S{at} MATCH A a AND B b WHERE a.k = b.k AND a.x >= {at}" for at in range(count))
+
+
+@pytest.mark.slow
+def test_a_subscriber_may_have_thousands_of_rules() -> None:
+    """As JSON, its record is longer than a message may be."""
+    count = 2_500
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            async with fl.subscribe(rules_of(count), name="desk", start="earliest") as sub:
+                await fl.publish("A", k=1, x=count // 2)
+                await fl.publish("B", k=1, x=0, wait=True)
+                assert len(await more(sub)) == count // 2 + 1
+                await sub.ack()
+            groups = await groups_of_name(fl.log, "desk")
+            assert len(groups) == len(await receipts_of(fl.log, "desk")) == count
+            assert len(json.dumps(groups)) > fl.log.bytes_max / 2
+            async with fl.subscribe(rules_of(count), name="desk") as sub:
+                await fl.publish("A", k=2, x=0)
+                await fl.publish("B", k=2, x=0, wait=True)
+                assert [each.subscription for each in await more(sub)] == ["S0"]
+
+    run(work)
+
+
+def test_rules_that_no_record_can_hold_are_refused_before_anything_is_stored() -> None:
+    async def work() -> None:
+        log = MemoryLog()
+        log.bytes_max = 12_000
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            plan = fairlead.compile(f"{TYPES} {rules_of(200)}")
+            groups = groups_of(plan)
+            stream = await log.open_topics(["main"])
+            found = SubscriberRecord(log, "desk")
+            found.rules = found.text = rules_of(200)
+            with pytest.raises(UsageError, match="A267 a record of 200 subscriptions"):
+                found.require_room({f"{at:024x}": (each, [stream]) for at, each in enumerate(groups)})
+            found.require_room({f"{at:024x}": (each, [stream]) for at, each in enumerate(groups[:20])})
+            assert found.groups == {}
+            assert await log.keys(record.TABLE) == []
+
+    run(work)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_has_room_is_stored_whatever_is_delivered(seed: int) -> None:
+    """The room that a record asks for is enough for every acknowledgement."""
+    rolls = random.Random(seed)
+    count = rolls.randrange(1, 400)
+    groups = groups_of(fairlead.compile(f"{TYPES} {rules_of(count)}"))
+
+    async def work() -> None:
+        log = MemoryLog()
+        stream = await log.open_topics(["main"])
+        keys = [f"{rolls.getrandbits(96):024x}" for _ in groups]
+        for log.bytes_max in range(4_000, 600_000, 4_000):
+            found = SubscriberRecord(log, "desk")
+            found.rules = found.text = rules_of(count)
+            with suppress(UsageError):
+                found.require_room({key: (group, [stream]) for key, group in zip(keys, groups, strict=True)})
+                break
+        assert await found.take_over()
+        for key, group in zip(keys, groups, strict=True):
+            found.begin_group(key, group, [stream], (rolls.getrandbits(42),), None, acknowledged(0))
+            found.groups[key] |= {"names": [*group.names], "emits": [], "reports": False, "routes": {"A": 1}}
+        await found.write()
+        for key in keys:
+            digest = {each: f"{rolls.getrandbits(128):032x}" for each in ("digest", "joined_digest")}
+            await found.acknowledge({key: {"count": rolls.getrandbits(40), "joined": rolls.getrandbits(20)} | digest})
+        await found.write()
+        assert len(await groups_of_name(log, "desk")) == count
+
+    run(work)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_receipts_fit_into_an_entry_and_still_agree(seed: int) -> None:
+    """Eight subscriptions with 4,096 deliveries each had more samples than a message may have."""
+    rolls = random.Random(seed)
+    receipts = {}
+    for at in range(rolls.choice([1, 8, 60])):
+        book = ReceiptBook(f"{rolls.getrandbits(256):064x}")
+        book.note([f"{rolls.getrandbits(128):032x}" for _ in range(rolls.choice([0, 1, 700, 5000]))])
+        receipts[f"g{at}"] = book.receipt()
+    most = rolls.choice([20_000 + 400 * len(receipts), 1_000_000])
+    stored = receipt_bytes(receipts, most)
+    assert len(stored) <= most
+    for key, told in entry_value(stored, {str: dict}, "T", "k").items():
+        found = Receipt.from_json(told)
+        assert (found.count, found.digest) == (receipts[key].count, receipts[key].digest)
+        assert compare(found, receipts[key])
+        longer = ReceiptBook.after(receipts[key])
+        longer.note([f"{rolls.getrandbits(128):032x}"])
+        assert not compare(found, longer.receipt()).differs

@@ -132,6 +132,15 @@ class GroupOpening:
     ) -> None:
         self._log, self._shared, self._record, self._request, self._known = log, shared, record, request, known
 
+    def keyed(
+        self, groups: Sequence[tuple[StreamGroup, Sequence[Stream]]], saved: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, tuple[StreamGroup, Sequence[Stream]]]:
+        """The groups by their keys. Raises UsageError if they are too many for one record."""
+        found = dict(zip(group_keys(groups, saved), groups, strict=True))
+        if self._record is not None:
+            self._record.require_room(found)
+        return found
+
     async def open(self, group: StreamGroup, streams: Sequence[Stream], key: str) -> OpenedGroup:
         saved = self._saved(group, streams, key)
         stores = self._request.emit and bool(group.emits)
@@ -140,7 +149,7 @@ class GroupOpening:
         emits, border = stores and begun.leading == begun.origin, begun.silent_until
         snapshots = Snapshots(self._log, group, key, begun.origin, emits=emits)
         silent = border if delivered is None else None
-        lineage = await snapshots.begin(delivered, silent, verdicts=self._request.verdicts)
+        lineage = await snapshots.begin(delivered, silent, verdicts=self._request.verdicts, joins=saved is None)
         for stream, topics, place in zip(streams, group.sources, lineage.places, strict=True):
             if place.reached.time is not None:  # a state is of no use in a stream that has lost what it was made of
                 await self._log.check(stream, place.reached.sequence, place.reached.time)
@@ -164,7 +173,7 @@ class GroupOpening:
     async def _beside(self, group: StreamGroup, streams: Sequence[Stream], key: str, origin: Origin) -> SilentLineage:
         """The leading lineage, for what it derives."""
         snapshots = Snapshots(self._log, group, base_key(key), origin, emits=True)
-        lineage = await snapshots.begin(None, None)
+        lineage = await snapshots.begin(None, None, joins=True)
         follower = Follower(f"{key}{BESIDE}", streams, lineage, None, self._shared.cache)
         return SilentLineage(follower, SnapshotWriter(lineage, snapshots, self._shared.times))
 

@@ -20,6 +20,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.snapshots import Snapshots
@@ -41,14 +42,33 @@ def base_key(key: str) -> str:
     return key.partition(EQUAL)[0]
 
 
+@dataclass(frozen=True)
+class LeadingRecord:
+    """What is recorded of a leading lineage. `streams`: that it reads; empty in records of earlier releases."""
+
+    origin: Origin
+    emits: bool
+    streams: tuple[Stream, ...]
+
+
 async def leading_origin(log: Log, key: str) -> Origin | None:
     """Where the leading lineage of a group begins, if there is one."""
+    found = await leading_record(log, key)
+    return None if found is None else found.origin
+
+
+async def leading_record(log: Log, key: str) -> LeadingRecord | None:
+    """Raises StateError (S147)."""
     entry = await log.get(TABLE, base_key(key))
-    return None if entry is None else places_from_json(_told(entry, base_key(key))["origin"])
+    if entry is None:
+        return None
+    told = _told(entry, base_key(key))
+    streams = tuple(Stream(*each) for each in told.get("streams", []) if len(each) == 2)
+    return LeadingRecord(places_from_json(told["origin"]), told.get("emits", True), streams)
 
 
 def _told(entry: TableEntry, key: str) -> dict[str, Any]:
-    found: dict[str, Any] = entry_value(entry.value, {"origin": PLACES, "emits?": bool}, TABLE, key)
+    found: dict[str, Any] = entry_value(entry.value, {"origin": PLACES, "emits?": bool, "streams?": [[str]]}, TABLE, key)
     return found
 
 
@@ -85,7 +105,8 @@ class LeadingLineage:
                     origin = await self.now() if stores else mine
                 if (origin, stores) == (places_from_json(told["origin"]), was):
                     return origin
-            value = json.dumps({"origin": places_to_json(origin), "emits": stores}).encode()
+            told = {"origin": places_to_json(origin), "emits": stores, "streams": [[*each] for each in self._streams]}
+            value = json.dumps(told).encode()
             try:
                 await self._log.put(TABLE, self._key, value, revision)
                 return origin

@@ -14,16 +14,17 @@ Takes: a name and rules. Gives: the acknowledgements under that name. Never: let
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from fairlead.deliver.receipt import Comparison, Receipt, combined, compare
+from fairlead.deliver.receipt import SAMPLES_MAX, Comparison, Receipt, combined, compare
 from fairlead.errors import StateError, UsageError
 from fairlead.runtime.live.core.derived_blocks import Emission, loop_of
 from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
-from fairlead.transport.log.entry_values import DIGEST, NOTHING, entry_value, fits, unreadable
+from fairlead.transport.log.entry_values import DIGEST, NOTHING, entry_bytes, entry_value, fits, unreadable
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log, Stream, TableEntry
 
@@ -31,6 +32,12 @@ TABLE, ACKNOWLEDGEMENTS, RECEIPTS = "FL_SUBS", "FL_ACKS", "FL_RECEIPTS"
 ACKNOWLEDGED = ("count", "digest", "joined", "joined_digest", "verdicts")
 SINCE_MAX = 64
 """Groups in one acknowledgement, of some 150 bytes each."""
+SAMPLE_BYTES = 20
+"""Of a sample in a compressed entry: 32 hexadecimal digits, quotation marks and a comma."""
+COUNT_DIGITS = 13
+"""Hexadecimal ones of a number of deliveries, or a position."""
+HEAD_BYTES = 2_000
+"""Of a message, beside the value: its subject, headers and signature."""
 
 
 class SubscriberRecord:
@@ -93,6 +100,23 @@ class SubscriberRecord:
             **acknowledged,
         }
 
+    def require_room(self, groups: Mapping[str, tuple[StreamGroup, Sequence[Stream]]]) -> None:
+        """Raises UsageError if a record of these groups, by key, is longer than a server accepts."""
+        had, self.groups = self.groups, {}
+        for key, (group, streams) in groups.items():
+            some = hashlib.sha512(key.encode()).hexdigest()  # as long as real ones, and as little alike
+            counts, digests = [int(some[at : at + COUNT_DIGITS], 16) for at in (64, 80, 96)], (some[:32], some[32:64])
+            acknowledged = dict(zip(ACKNOWLEDGED, (counts[0], digests[0], counts[1], digests[1], {}), strict=True))
+            places = (counts[2],) * len(streams)
+            self.begin_group(key, group, streams, places, places, acknowledged)
+            self.groups[key] |= {"names": [*group.names], "emits": [*group.emits], "reports": False, "routes": {}}
+        size, most = len(self._told()), self._log.bytes_max - HEAD_BYTES
+        self.groups = had
+        if size > most:
+            problem = f"a record of {len(groups):,} subscriptions has {size:,} bytes, and the server accepts {most:,}"
+            fix = "subscribe under several names, each with some of the rules, or raise the server's max_payload"
+            raise UsageError("A267", problem, fix)
+
     def drop_joining(self) -> set[str]:
         """Without the groups that were recorded, and perhaps not yet opened; returns the keys of the others."""
         self.groups = {key: each for key, each in self.groups.items() if not each.get("joining")}
@@ -119,6 +143,10 @@ class SubscriberRecord:
         is lost."""
         self._generation += 1
         self._since = {}
+        self._revision = await self._put(TABLE, self._told(), self._revision)  # 1
+        await self._write_since()  # 2
+
+    def _told(self) -> bytes:
         told = {
             "holder": self._holder,
             "generation": self._generation,
@@ -127,8 +155,7 @@ class SubscriberRecord:
             "digest": self.digest,
             "groups": self.groups,
         }
-        self._revision = await self._put(TABLE, json.dumps(told).encode(), self._revision)  # 1
-        await self._write_since()  # 2
+        return entry_bytes(told, self._log.bytes_max - HEAD_BYTES)
 
     async def acknowledge(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Store what is acknowledged of some groups: only these groups are written, and those since the last whole record. When
@@ -174,7 +201,7 @@ class SubscriberRecord:
     async def write_receipts(self, receipts: Mapping[str, Receipt]) -> None:
         """Each after the one before, so that one that was sent without an answer cannot replace a later one. Those of a process
         that does not own the name any more are not stored."""
-        told = json.dumps({key: each.to_json() for key, each in receipts.items()}).encode()
+        told = receipt_bytes(receipts, self._log.bytes_max - HEAD_BYTES)
         while True:
             try:
                 self._receipted = await self._log.put(RECEIPTS, self.name, told, self._receipted)
@@ -263,6 +290,18 @@ async def require_no_loop(log: Log, name: str | None, groups: Sequence[StreamGro
     if loop:
         problem = f"the rules derive events in a loop with other subscribers: {' → '.join(loop)}"
         raise UsageError("A266", problem, "change the rules, or subscribe with emit=False")
+
+
+def receipt_bytes(receipts: Mapping[str, Receipt], most: int) -> bytes:
+    """With as many samples of each as fit into an entry of so many bytes: fewer say less exactly where two receipts differ."""
+    samples = SAMPLES_MAX
+    while samples and sum(min(len(each.samples), samples) for each in receipts.values()) * SAMPLE_BYTES > most:
+        samples //= 2
+    while True:
+        told = entry_bytes({key: each.thinned(samples).to_json() for key, each in receipts.items()}, most)
+        if len(told) <= most or not samples:
+            return told
+        samples //= 2
 
 
 async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:

@@ -28,12 +28,15 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
 from fairlead.transport.log.entry_values import entry_value
+from fairlead.transport.log.names import LINEAGES
 from fairlead.transport.log.protocol import Conflict, Log
 from fairlead.transport.log.signed_log import ignored
 from fairlead.transport.log.trims import trim_record
 
-TABLE, STORE = "FL_LINEAGES", "FL_STATES"
+TABLE, STORE = LINEAGES, "FL_STATES"
 VIEWERS = "-v"
+KEPT_US = 24 * 3600 * 1_000_000
+"""Snapshots are kept for a day after the last one of their lineage, at least."""
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
 LARGE = 100_000
@@ -45,15 +48,20 @@ EVERY_SECONDS = 30.0
 class Snapshots:
     """The snapshots of one lineage: a group on its streams (`key`) from an origin. `emits`: it stores derived events."""
 
+    kept_us = KEPT_US
+
     def __init__(self, log: Log, group: StreamGroup, key: str, origin: Origin, *, emits: bool) -> None:
         self._log, self._group, self._origin = log, group, origin
         self._emits = emits
         self._lists = snapshot_lists(key, origin, whole=emits or not group.emits)
         self.key = self._lists[0]
 
-    async def begin(self, count_max: int | None, border: Sequence[int] | None, *, verdicts: bool = False) -> Lineage:
+    async def begin(
+        self, count_max: int | None, border: Sequence[int] | None, *, verdicts: bool = False, joins: bool = False
+    ) -> Lineage:
         """The lineage at its newest snapshot with at most this many deliveries and not after the border in any part; or at its
-        origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again."""
+        origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again. `joins`: it is
+        not recorded that the subscriber needs it, so its list is renewed."""
         every = [(steps, count, key) for key in self._lists for steps, count in (await self._listed(key))[0]]
         for steps, count, key in sorted(every, reverse=True):
             if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
@@ -66,9 +74,24 @@ class Snapshots:
                     continue  # of another version: use an older one, or the origin
                 if verdicts and made.verdicts and count == count_max:
                     continue  # some of them may be after that delivery
-                if border is None or all(map(le, made.after, border)):
+                if (border is None or all(map(le, made.after, border))) and (not joins or await self._renewed(key)):
                     return made
         return Lineage(self._group, self._origin, emits=self._emits)
+
+    async def _renewed(self, key: str) -> bool:
+        """Store the list of the snapshot again if it is so old that it may be removed soon (abandoned_states.py); False if it
+        was removed. Lists that somebody adds to are never that old."""
+        try:
+            entry = await self._log.get(TABLE, key)
+            if entry is not None and await self._log.now(TABLE) - entry.time > self.kept_us // 2:
+                await self._log.put(TABLE, key, entry.value, entry.revision)
+        except Conflict:
+            entry = await self._log.get(TABLE, key)  # somebody else has renewed it, or has added to it
+        except LogError as error:
+            if error.code != "N003":
+                raise
+            return True  # it may not save states, and does without
+        return entry is not None
 
     async def _loaded(self, dumped: bytes) -> Lineage:
         """A large state in a thread: a million waiting events take seconds, and the loop has others to serve."""
@@ -76,10 +99,16 @@ class Snapshots:
         return load() if len(dumped) < LARGE else await asyncio.to_thread(load)
 
     async def keep(self, steps: int, count: int, state: bytes) -> None:
-        """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names."""
+        """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names. A list
+        exists before its first state: a state without one was abandoned (abandoned_states.py)."""
         listed, revision = await self._listed(self.key)
         if any(theirs >= steps for theirs, _ in listed):
             return  # another subscriber was faster
+        if not listed and not revision:
+            try:
+                revision = await self._log.put(TABLE, self.key, b"[]", 0)
+            except Conflict:
+                return  # another subscriber is faster
         await self._log.put_object(STORE, state_name(self.key, steps), state)  # 1
         kept = thinned([*listed, (steps, count)], await self._trimmed())
         try:

@@ -36,7 +36,7 @@ from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
 from fairlead.runtime.live.registry import Registry, off_loop
 from fairlead.runtime.live.route_table import routes_for
-from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, changed, group_keys
+from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, changed
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
 from fairlead.runtime.live.subscriber.group_trims import group_places, group_risk, resumes
 from fairlead.runtime.live.subscriber.record import SubscriberRecord, require_no_loop
@@ -170,10 +170,10 @@ class LiveSubscription:
         if self._request.emit:
             await require_no_loop(self._log, self.name, [group for group, _ in groups])
         saved = self._record.groups if self._record is not None else {}
-        keys = group_keys(groups, saved)
-        self.change = changed(dict(zip(keys, (group for group, _ in groups), strict=True)), saved)
         opening = GroupOpening(self._log, self._shared, self._record, self._request, known=known)
-        for (group, streams), key in zip(groups, keys, strict=True):
+        keyed = opening.keyed(groups, saved)
+        self.change = changed({key: group for key, (group, _) in keyed.items()}, saved)
+        for key, (group, streams) in keyed.items():
             self._groups[key] = await opening.open(group, streams, key)  # 3
 
     async def _task(self, groups: Sequence[OpenedGroup]) -> GroupTask:

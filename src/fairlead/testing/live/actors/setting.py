@@ -9,8 +9,9 @@ Three more have equal rules in event time (ORDERED); one of them joins late. Eve
 subscribers hold events back, revise for late ones, and report those that are too late, or ahead of the log's clock. `Next`
 reads one topic, `Chain` two; what `Chain` emits is stored when it is final.
 
-Two more join `one` late, with what is new and with a snapshot (STARTS). The clocks of some processes are wrong by minutes
-(skewed_clock.py).
+Two more join `one` late, with what is new and with a snapshot (STARTS), and two begin lineages of their own in the middle of
+the log, at a position and at a time (BEGINNING). `gateway` is a gateway, with a subscriber and a publisher (`web`) that reach
+the log through it. The clocks of some processes are wrong by minutes (skewed_clock.py).
 """
 
 from __future__ import annotations
@@ -38,10 +39,18 @@ RULES = {
     "timed": ORDERED,
     "timely": ORDERED,
     "joining": ORDERED,
+    "at-position": f"{FREE} {JOINED}",
+    "at-time": f"{COVERING} {EITHER}",
+    "gateway": JOINED,
 }
-EQUAL = ("one", "two"), ("timed", "timely"), ("timed", "joining")
-JOINING = ("joining",)
+EQUAL = ("one", "two"), ("one", "gateway"), ("timed", "timely"), ("timed", "joining")
+BEGINNING = {"at-position": "position", "at-time": "time"}
+"""The subscribers that begin at an event, and at a time, that are the last when they come."""
+JOINING = "joining", *BEGINNING
 """The subscribers that come in the middle of a run."""
+GATEWAY, WEB = "gateway", "web"
+WEB_TYPES = "A,C"
+"""One type of each topic: a program numbers the events of each type."""
 STARTS = {"joins-new": "new", "joins-snapshot": "snapshot"}
 """Subscribers that come with them and join `one`, whose rules they have, and how they start."""
 ADDED = "added_"

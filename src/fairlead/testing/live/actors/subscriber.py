@@ -1,6 +1,7 @@
 """A subscriber as a separate process, to be killed: python -m fairlead.testing.live.actors.subscriber RECORD URL NAME RULES
-[TYPE [START]]
+[TYPE [START [TOPIC]]]
 
+START may be `position` or `time`: then it begins with the last event of a topic, as its first process finds it (beginning.py).
 Deliveries are in its record before they are acknowledged, and acknowledgements after. With a TYPE, it publishes an event for
 every few relations (relay.py), under its own name.
 
@@ -13,13 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 import fairlead
 from fairlead.errors import LogError, StateError, require
+from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
+from fairlead.testing.live.actors.beginning import Start, chosen_start
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
-from fairlead.testing.live.actors.records import Writer
+from fairlead.testing.live.actors.records import RecordLines, Writer
 from fairlead.testing.live.actors.relay import Relay
 from fairlead.testing.live.actors.skewed_clock import skew_clock
 from fairlead.transport.log.tasks import ended
@@ -109,20 +113,28 @@ async def look(other: LiveSubscription, same: Same, reports: Reports) -> None:
         reports.note(batch)
 
 
-async def main(path: str, url: str, name: str, rules: str, type: str = "", start: str = "earliest") -> None:
+async def subscribed(
+    fl: Client, record: Writer, name: str, rules: str, start: Start, type: str, stop: asyncio.Event, same: Same
+) -> None:
+    """One life: from a connection to its end."""
+    async with (
+        fl.subscribe(rules, name=name, start=start, verdicts=True) as sub,
+        fl.subscribe(rules, start=start, verdicts=True) as other,
+    ):
+        record.note(begun=name)
+        await follow(sub, record, Relay(fl, type, record) if type else None, stop, same, other)
+        record.note(receipts={key: each.to_json() for key, each in sub.receipts.items()})
+
+
+async def main(path: str, url: str, name: str, rules: str, type: str = "", how: str = "earliest", topic: str = "both") -> None:
     skew_clock(name)
-    record, stop, same = Writer(path), asked_to_stop(), Same()
+    before, record, stop, same = RecordLines(Path(path)).refresh(), Writer(path), asked_to_stop(), Same()
     record.note(begun=name)
     while not stop.is_set():
         try:
-            async with (
-                fairlead.connect(url, source=name, replicas=3) as fl,
-                fl.subscribe(rules, name=name, start=start, verdicts=True) as sub,
-                fl.subscribe(rules, start=start, verdicts=True) as other,
-            ):
-                record.note(begun=name)
-                await follow(sub, record, Relay(fl, type, record) if type else None, stop, same, other)
-                record.note(receipts={key: each.to_json() for key, each in sub.receipts.items()})
+            async with fairlead.connect(url, source=name, replicas=3) as fl:
+                start = await chosen_start(fl, how, topic, before, record)
+                await subscribed(fl, record, name, rules, start, type, stop, same)
         except (LogError, StateError) as error:
             if isinstance(error, StateError) and error.code != "S131":
                 raise  # S131 is expected: events that a former process has sent may arrive after the lookup

@@ -13,7 +13,8 @@ Takes: a copy of the log and the records. Gives: problems. Never: stops at the f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import datetime
 from itertools import combinations
 from typing import Any
 
@@ -31,10 +32,20 @@ from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Line
 from fairlead.testing.live.verdict.deliveries import delivery_of
 from fairlead.testing.live.verdict.event_time import due
-from fairlead.testing.live.verdict.log_copy import Copy, Name, Topics, first_of_each, identities, in_one_order, name_of
+from fairlead.testing.live.verdict.log_copy import (
+    Copy,
+    Name,
+    Topics,
+    first_of_each,
+    first_positions,
+    identities,
+    in_one_order,
+    name_of,
+)
 from fairlead.testing.live.verdict.trace import Subscriber
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace
+from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.protocol import Stored
 
 
@@ -105,17 +116,21 @@ def merged(copy: Copy) -> list[str]:
     return problems
 
 
-def expected(copy: Copy, group: StreamGroup) -> Sequence[Relation]:
+def expected(copy: Copy, group: StreamGroup, start: int | datetime | None = None) -> Sequence[Relation]:
     """The relations that engines find in the group's streams, part by part, in the merged order; in event time, all deliveries,
-    with those that take relations back."""
+    with those that take relations back. `start`: where the subscriber begins; None is the beginning of the log."""
     if group.plan.order is not None:
         return due(copy, group)[0]
-    key = group.parts[0].topics, group.digest
+    parts = tuple(each.topics for each in group.parts)
+    first = first_positions(copy, parts, start)
+    key = parts, first, group.digest
     if key not in copy.matched:
         engines, catalogue = [Engine(each.plan) for each in group.parts], group.plan.catalogue
         found: list[Relation] = []
-        for part, blocks in in_one_order(copy, [each.topics for each in group.parts]):
-            found += engines[part].feed(columns_of(blocks, {name: catalogue[name] for name in group.parts[part].types}, 0))
+        for part, blocks in in_one_order(copy, parts):
+            wanted = {name: catalogue[name] for name in group.parts[part].types}
+            left = [each for each in blocks if each.sequence >= first[part] >> INDEX_BITS]
+            found += engines[part].feed(columns_of(left, wanted, first[part]))
         copy.matched[key] = found
     return copy.matched[key]
 
@@ -125,19 +140,34 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
     problems = [
         f"{who.name} was given nothing of {', '.join(each.names)}, {len(relations)} relations are due"
         for each in who.silent
-        if (relations := expected(copy, each))
+        if (relations := expected(copy, each, who.start))
     ]
     for key, group in who.groups.items():
-        relations = expected(copy, group)
+        relations = expected(copy, group, who.start)
         wanted = [each.id if each.sign == PLUS else f"-{each.id}" for each in relations]
         found = [delivery_of(line) for line in who.given[key].lines]
         if found != wanted:
             problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
-        book = ReceiptBook(group.digest)
-        book.note(delivery_words(relations))
-        if receipts.get(key) != book.receipt():
-            problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")
+        problems += _receipts(who.name, receipts.get(key), due_receipt(copy, group, who.start, relations))
     return problems
+
+
+def due_receipt(copy: Copy, group: StreamGroup, start: int | datetime | None, relations: Sequence[Relation]) -> Receipt:
+    """Receipts from different origins need not agree, so they name the origin, if it is not the beginning of the log."""
+    first = first_positions(copy, [each.topics for each in group.parts], start)
+    book = ReceiptBook(f"{group.digest}@{'+'.join(map(str, first))}" if any(first) else group.digest)
+    book.note(delivery_words(relations))
+    return book.receipt()
+
+
+def _receipts(name: str, found: Receipt | None, wanted: Receipt) -> list[str]:
+    if found is None:
+        return [f"there is no receipt of {name}, it should be {wanted}"]
+    other = [each.name for each in fields(wanted) if getattr(found, each.name) != getattr(wanted, each.name)]
+    if not other:
+        return []
+    problem = f"the receipt of {name} is {found}, and should be {wanted}"
+    return [problem if {"count", "digest"} & {*other} else f"{problem}: other {', '.join(other)}"]
 
 
 def derived(catalogue: Catalogue, blocks: Sequence[Stored], name: str, relations: Iterable[Relation]) -> list[str]:

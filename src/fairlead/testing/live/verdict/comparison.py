@@ -21,9 +21,21 @@ from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
 from fairlead.model.relations.relation import Relation
 from fairlead.runtime.live.client import Client
+from fairlead.testing.live.actors.beginning import time_of_log
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.actors.setting import ADDED, EMITTED, EMITTED_TOPIC, EQUAL, FINAL, ORDERED, RULES, STREAMS, TYPES
+from fairlead.testing.live.actors.setting import (
+    ADDED,
+    BEGINNING,
+    EMITTED,
+    EMITTED_TOPIC,
+    EQUAL,
+    FINAL,
+    ORDERED,
+    RULES,
+    STREAMS,
+    TYPES,
+)
 from fairlead.testing.live.verdict import checks, event_time
 from fairlead.testing.live.verdict.deliveries import given
 from fairlead.testing.live.verdict.event_time import ExportedEvents
@@ -107,23 +119,30 @@ async def _compared(fl: Client) -> list[str]:
 
 
 def subscriber_of(worker: Worker) -> tuple[Subscriber, list[str]]:
-    found, problems = given(worker.name, worker.record.refresh())
-    return Subscriber(worker.name, PLANS[worker.name], found), problems
+    return recorded_subscriber(worker.name, worker.record.refresh())
+
+
+def recorded_subscriber(name: str, lines: Sequence[Line]) -> tuple[Subscriber, list[str]]:
+    """A subscriber by its record, and what is wrong with that."""
+    found, problems = given(name, lines)
+    told = next((line["start"] for line in lines if "start" in line), None)
+    start = time_of_log(told) if told is not None and BEGINNING.get(name) == "time" else told
+    return Subscriber(name, PLANS[name], found, start), problems
 
 
 def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -> bool:
     """Waits until all have acknowledged everything; whether they have."""
     end = time.monotonic() + seconds
-    due: dict[str, int] = {}
+    due: dict[tuple[str, str], int] = {}
     while True:
         behind = False
         for worker in workers:
             who, _ = subscriber_of(worker)
             for key, group in who.groups.items():
-                if key not in due:
-                    due[key] = len(checks.expected(copy, group))
-                behind = behind or who.given[key].acked < due[key]
-            behind = behind or any(len(checks.expected(copy, each)) for each in who.silent)
+                if (worker.name, key) not in due:
+                    due[worker.name, key] = len(checks.expected(copy, group, who.start))
+                behind = behind or who.given[key].acked < due[worker.name, key]
+            behind = behind or any(len(checks.expected(copy, each, who.start)) for each in who.silent)
         if not behind or time.monotonic() > end:
             return not behind
         time.sleep(0.2)
@@ -161,7 +180,7 @@ def judged(outcome: FinalLog, workers: Sequence[Worker], subscribers: Sequence[W
         problems += wrong + checks.delivered(outcome.copy, who, outcome.receipts.get(who.name, {}))
         problems += _in_event_time(outcome, who, worker)
     problems += _derived(outcome, everyone)
-    logged = [who for who in everyone if who.plan.order is None]
+    logged = [who for who in everyone if who.plan.order is None and who.start is None]
     trace = trace_of_run(outcome.copy, CATALOGUE, _sent(records), logged)
     problems += checks.kept(trace, PLANS)
     return problems, _counts(outcome, trace, everyone, records)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 
@@ -25,6 +26,7 @@ from fairlead.transport.log.names import merged_stream, topic_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Topics = tuple[str, ...]
 Name = tuple[str, str, str, int]
 """The identity of a block: topic, type, source, number."""
@@ -41,8 +43,8 @@ class Copy:
     """`streams`: by the topics, the stream of a topic or a merged one."""
 
     streams: dict[Topics, list[Stored]]
-    matched: dict[tuple[Topics, str], Sequence[Relation]] = field(default_factory=dict)
-    """The relations found in a stream, by the digest of a plan (checks.py)."""
+    matched: dict[tuple[tuple[Topics, ...], tuple[int, ...], str], Sequence[Relation]] = field(default_factory=dict)
+    """The relations found in some streams, by the first positions there and the digest of a plan (checks.py)."""
     ordered: dict[tuple[tuple[Topics, ...], str], tuple[Sequence[Relation], Sequence[int]]] = field(default_factory=dict)
     """The same in event time, with the places of reports (event_time.py)."""
 
@@ -104,6 +106,18 @@ def in_one_order(copy: Copy, parts: Sequence[Topics]) -> Iterator[tuple[int, lis
                 placed.append((latest, name, each.sequence, part, each))
     for part, run in groupby(sorted(placed, key=itemgetter(0, 1, 2)), key=itemgetter(3)):
         yield part, [each[4] for each in run]
+
+
+def first_positions(copy: Copy, parts: Sequence[Topics], start: int | datetime | None) -> tuple[int, ...]:
+    """By stream, the position of the first event that a subscriber reads that starts there: a position, or a time at which
+    blocks were stored. 0 is the beginning of the stream."""
+    if start is None or isinstance(start, int):
+        return (start or 0,) * len(parts)
+    moment = (start - EPOCH) // timedelta(microseconds=1)
+    found = [[each.sequence for each in copy.streams[topics] if each.time >= moment] for topics in parts]
+    ends = [copy.streams[topics][-1].sequence + 1 for topics in parts]
+    least = (min([*some, end]) for some, end in zip(found, ends, strict=True))
+    return tuple(each << INDEX_BITS if each > 1 else 0 for each in least)
 
 
 def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:

@@ -11,6 +11,7 @@ repairs anything: inconsistencies raise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
@@ -28,9 +29,12 @@ from fairlead.testing.properties.trace import Multicast, Process, Trace, TraceDe
 
 @dataclass(frozen=True, eq=False)
 class Subscriber:
+    """`start`: where it begins; None is the beginning of the log."""
+
     name: str
     plan: Plan
     given: Mapping[str, DeliveredNumbers]
+    start: int | datetime | None = None
 
     @cached_property
     def groups(self) -> dict[str, StreamGroup]:

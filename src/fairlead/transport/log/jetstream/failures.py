@@ -6,7 +6,7 @@ Takes: exceptions of nats-py. Gives: LogError, Conflict or Unavailable. Never: h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,7 +14,9 @@ import nats.errors
 import nats.js.errors
 
 from fairlead.errors import LogError
+from fairlead.transport.log.blocks.repeats import answered
 from fairlead.transport.log.protocol import Conflict, Unavailable
+from fairlead.transport.log.tasks import unreported
 
 Answer = TypeVar("Answer")
 WRONG_LAST = {10070, 10071, 10164}
@@ -42,6 +44,7 @@ class Refusals:
         """The answer to a request on a subject, or on subjects that begin with its words. Raises LogError as soon as the server
         reports that permission is missing."""
         answer = asyncio.ensure_future(asked)
+        unreported(answer)  # it may fail when nobody waits for it any more
         try:
             while not answer.done():
                 self._news.clear()
@@ -109,6 +112,16 @@ def translated(refusals: Refusals) -> Iterator[None]:
         if said is not None:
             raise not_allowed(said) from None
         raise Unavailable(str(error) or type(error).__name__) from None
+
+
+async def waited(refusals: Refusals, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What a reading asks beside its blocks: it waits for a server that does not answer, then continues."""
+
+    async def asked() -> Answer:
+        with translated(refusals):
+            return await ask()
+
+    return await answered(asked)
 
 
 def refused(error: Exception) -> LogError:

@@ -44,7 +44,7 @@ from fairlead.transport.log.blocks.repeats import REPEATED, answered, without_re
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.direct_reader import first_since, last_direct
-from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.jetstream.failures import Refusals, translated, waited
 from fairlead.transport.log.jetstream.last_blocks import last_block
 from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
 from fairlead.transport.log.jetstream.merged_reader import copied_from, read_merged
@@ -198,7 +198,7 @@ class JetStreamLog:
         found = await self._last_message(stream, subjects)
         if found is None:
             return None
-        parse = self._parse or (await self._parse_of(stream))
+        parse = await self._parse_of(stream)
         try:
             block = parse(headers_of(found), found.data or b"", found.subject or "", f"{stream} {found.seq}")
         except DataError as error:
@@ -207,6 +207,8 @@ class JetStreamLog:
 
     async def _parse_of(self, stream: str) -> Parse:
         """How a message of a stream is read by itself; of a merged stream, without the rule of topics."""
+        if self._parse is not None:
+            return self._parse
         return block_of if stream.startswith(names.MERGED) else (await self._form_of(stream)).block
 
     async def _form_of(self, stream: str) -> TopicForm:
@@ -219,9 +221,9 @@ class JetStreamLog:
 
     async def topic_of(self, name: str) -> tuple[Stream, Parse]:
         """The stream of a topic, by its own name, and how its messages are read."""
-        found = await self._js.stream_info(name)
+        found = await waited(self._refusals, lambda: self._js.stream_info(name))
         self._forms[name] = form_of(found.config.metadata)
-        return stream_of(found), self._parse or await self._parse_of(name)
+        return stream_of(found), await self._parse_of(name)
 
     async def copied(self, stream: Stream, topic: str) -> int:
         with translated(self._refusals):
@@ -245,7 +247,7 @@ class JetStreamLog:
         return (await without_repeats(self.records, [block]))[0]
 
     async def origin_of(self, stream: str, sequence: int) -> tuple[str, int]:
-        return copied_from(headers_of(await self._js.get_msg(stream, sequence)))
+        return copied_from(headers_of(await waited(self._refusals, lambda: self._js.get_msg(stream, sequence))))
 
     async def sources(self, topic: str) -> list[str]:
         with translated(self._refusals):
@@ -262,8 +264,7 @@ class JetStreamLog:
             if stream.name.startswith(names.MERGED):
                 whole = read_merged(self._way, self, stream, after, subjects)
             else:
-                with translated(self._refusals):
-                    parse = self._parse or await self._parse_of(stream.name)
+                parse = await waited(self._refusals, lambda: self._parse_of(stream.name))
                 whole = read(self._way, stream, after, taking(stream, parse), subjects)
             async with aclosing(whole) as reading:
                 async for some in reading:
@@ -283,8 +284,7 @@ class JetStreamLog:
         if stream.name.startswith(names.MERGED):
             whole = read_merged(self._way, self, stream, after, None, headers_only=True)
         else:
-            with translated(self._refusals):
-                parse = self._parse or await self._parse_of(stream.name)
+            parse = await waited(self._refusals, lambda: self._parse_of(stream.name))
             whole = read(self._way, stream, after, taking(stream, parse), headers_only=True)
         async with aclosing(whole) as reading:
             while after < last:

@@ -33,7 +33,7 @@ from fairlead.transport.log.jetstream.stream_reads import parsed, read
 from fairlead.transport.log.names import stream_of_subject
 from fairlead.transport.log.protocol import Stored, Stream, Trimmed
 from fairlead.transport.log.stream_health import removed_blocks
-from fairlead.transport.log.tasks import ended
+from fairlead.transport.log.tasks import ended, unreported
 from fairlead.transport.log.trims import TrimRecord
 
 LOGGER = logging.getLogger("fairlead")
@@ -190,6 +190,7 @@ async def read_merged(
 async def unless_failed(wanted: Awaitable[Answer], failed: asyncio.Future[None]) -> Answer:
     """An answer; or the error of a topic, whose stream may be gone while the merged stream is quiet."""
     asked = asyncio.ensure_future(wanted)
+    unreported(asked)  # both fail if the connection is closed
     try:
         await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
         if failed.done():

@@ -5,7 +5,9 @@ Takes: small values under a key, large ones under a name. Gives: the stored valu
 
 from __future__ import annotations
 
+import base64
 import json
+from contextlib import suppress
 from datetime import datetime
 
 from nats.aio.client import Client
@@ -156,11 +158,12 @@ class Tables:
             return await read_object(self._js, await self._store(store), store, name)
 
     async def remove_object(self, store: str, name: str) -> None:
+        """Without the mark that the client leaves of every removed object."""
         with translated(self._refusals):
-            try:
+            with suppress(ObjectNotFoundError, NotFoundError):
                 await (await self._store(store)).delete(name)
-            except (ObjectNotFoundError, NotFoundError):
-                return
+            mark = f"$O.{store}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+            await self._js.purge_stream(f"OBJ_{store}", subject=mark)
 
     async def objects(self, store: str) -> list[str]:
         with translated(self._refusals):
