@@ -18,7 +18,7 @@ from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.log_place import LogPlace
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.names import merged_stream
-from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.protocol import Log, Stream
 from tests.runtime.live.reading import APART, RULES, more
 from tests.transport.log.logs import KINDS, a_log, run
 
@@ -66,11 +66,10 @@ async def names(log: Log) -> list[str]:
     return [each.name for each in await log.merged()]
 
 
-async def began(log: Log) -> Lease:
+async def began(log: Log) -> tuple[Lease, Stream]:
     lease = Lease(log, [("a", "b", "c")])
     await lease.take(patience=30.0)
-    await log.open_topics(["a", "b", "c"])
-    return lease
+    return lease, await log.open_topics(["a", "b", "c"])
 
 
 @pytest.mark.parametrize("turn", range(STEPS))
@@ -78,7 +77,7 @@ def test_who_begins_between_any_two_steps_of_a_sweep_keeps_its_streams(turn: int
     async def work() -> None:
         log = SteppedLog()
         await log.open_topics(["a", "b", "c"])
-        tasks = list[asyncio.Task[Lease]]()
+        tasks = list[asyncio.Task[tuple[Lease, Stream]]]()
 
         async def meanwhile() -> None:
             tasks.append(asyncio.create_task(began(log)))
@@ -88,11 +87,11 @@ def test_who_begins_between_any_two_steps_of_a_sweep_keeps_its_streams(turn: int
         log.turn, log.meanwhile = turn, meanwhile
         await sweep(log)
         log.meanwhile = None
-        lease = await (tasks[0] if tasks else began(log))
-        before = await log.open_topics(["a", "b", "c"])
+        lease, opened = await (tasks[0] if tasks else began(log))
+        assert opened in await log.merged()
         assert await sweep(log) == []
         assert sorted(await names(log)) == sorted([AB, ABC])
-        assert await log.open_topics(["a", "b", "c"]) == before
+        assert opened in await log.merged()
         await lease.give_back()
         assert await sweep(log) == sorted([AB, ABC])
         assert await log.keys(LEASES) == []
@@ -188,7 +187,7 @@ def test_a_sweep_that_reads_from_a_leader_that_is_cut_off_removes_nothing_in_use
         await log.open_topics(["a", "b", "c"])
         log.cut_off()
         past = log.past
-        lease = await began(log)
+        lease, _ = await began(log)
         log.past = past
         assert AB in await names(log)
         assert await log.keys(LEASES) == []  # that is the past
@@ -232,7 +231,7 @@ def test_a_strange_removal_breaks_nobody(value: bytes) -> None:
     async def work() -> None:
         log = MemoryLog()
         await log.put(LEASES, KEY, value)
-        lease = await began(log)
+        lease, _ = await began(log)
         assert await sweep(log) == []
         await lease.give_back()
         assert await sweep(log) == sorted([AB, ABC])
