@@ -8,13 +8,15 @@ Gives: `Rules`, and `rules(rng)`. Never: events (streams.py), or a second random
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.matching.generators.options import option_words
+from tests.matching.generators.options import DISPOSALS, option_words
 
 SIGNS = ("=", "=", "!=", "<", "<=", ">", ">=")
+QUANTIFIERS = ("+", "+", "*", "*", "?", "{2}", "{2,}", "{,2}", "{1,3}", "{1000000,}")
 DEPTH_MAX = 5
 """Levels of derived types."""
 MEMBERS_MAX = 7
@@ -34,6 +36,7 @@ class Clauses:
     name: str
     branches: tuple[str, ...]
     where: tuple[str, ...] = ()
+    having: tuple[str, ...] = ()
     per: tuple[str, ...] = ()
     within: str = ""
     withouts: tuple[str, ...] = ()
@@ -43,13 +46,14 @@ class Clauses:
     def __str__(self) -> str:
         lines = [f"SUBSCRIPTION {self.name}", "MATCH " + " OR ".join(f"({each})" for each in self.branches)]
         lines += ["WHERE " + " AND ".join(self.where)] if self.where else []
+        lines += ["HAVING " + " AND ".join(self.having)] if self.having else []
         lines += ["PER " + ", ".join(self.per)] if self.per else []
         lines += [self.within] if self.within else []
         return "\n".join([*lines, *self.withouts, *self.options, *([self.emit] if self.emit else [])])
 
     def smaller(self) -> Iterator[Clauses]:
         """The same with one part less."""
-        for name in ("where", "withouts", "per", "options"):
+        for name in ("where", "having", "withouts", "per", "options"):
             parts = getattr(self, name)
             for at in range(len(parts)):
                 yield replace(self, **{name: parts[:at] + parts[at + 1 :]})
@@ -88,6 +92,8 @@ class Pattern:
     members: list[str]
     several: list[str]
     types: list[str]
+    runs: list[str] = field(default_factory=list)
+    """Elements with any number of events, which have no members of their own."""
 
 
 def rules(rng: Random) -> Rules:
@@ -102,6 +108,7 @@ class _Writer:
         self.before = self.later.choice((0.0, 0.0, 0.3, 0.9))
         self.last = Random(f"LIMIT {rng.getstate()}")
         self.limits = self.last.choice((0.0, 0.0, 0.0, 0.3, 0.9))
+        self.run = self.later.choice((0.0, 0.0, 0.0, 0.3, 0.8))
         self.often = {name: rng.choice((0.0, 0.0, 0.15, 0.5, 0.9)) for name in FEATURES}
         self.key = rng.choice(KEYS)
         names = rng.sample("ABCDEFGH", 7)
@@ -189,7 +196,7 @@ class _Writer:
 
     def alike(self, of: Clauses) -> Clauses:
         """The same pattern with another condition on single events: they share a kernel."""
-        alias = of.branches[0].replace("(", " ").split()[1].split("[")[0]
+        alias = re.split(r"[\[{+*?]", of.branches[0].replace("(", " ").split()[1].rstrip(")"))[0]
         member = f"{alias}[1]" if f"{alias}[" in of.branches[0] else alias
         return replace(of, where=(*of.where, self.unary(member)))
 
@@ -197,15 +204,20 @@ class _Writer:
         prefixes = self.rng.choice(("pq", "pq", "pqr")) if self.has("disjunction") else "p"
         patterns = [self.pattern(prefix, types, shared=len(prefixes) > 1 and emits is not None) for prefix in prefixes]
         where: list[str] = []
+        having: list[str] = []
         for each in patterns:
             where += [self.across(each) for _ in range(self.rng.choice((0, 0, 1, 1, 2))) if len(each.members) > 1]
             where += [self.unary(member) for member in each.members if self.has("unary")]
             where += [self.aggregate(each)] if each.several and self.has("aggregates") else []
+            where += [self.of_each(each) for _ in each.runs if self.later.random() < 0.6]
+            having += [self.of_all(each) for _ in each.runs if self.later.random() < 0.6]
         withouts = [
             made for each, prefix in zip(patterns, prefixes, strict=True) for made in self.withouts(each, prefix, types)
         ]
         read = any(name not in self.readable for name in types)
         options = option_words(self.rng, [each.members for each in patterns], few=emits is not None or read)
+        if any(each.runs for each in patterns):
+            options = [f"MATCHING {self.later.choice(('FIRST', 'RECENT'))}", f"DISPOSAL {self.later.choice(DISPOSALS)}"]
         options = [
             each for each in options if not each.startswith(("MATCHING F", "DISPOSAL PREFIX")) or self.rng.random() < 0.8
         ]
@@ -214,7 +226,7 @@ class _Writer:
         branches, per = tuple(each.text for each in patterns), self.per(patterns)
         if self.last.random() < self.limits:
             options.append(f"LIMIT {self.last.choice((1, 2, 3, 7))}{self.last.choice(('', ' PER KEY')) if per else ''}")
-        return Clauses("S", branches, tuple(where), per, within, tuple(withouts), tuple(options), emit)
+        return Clauses("S", branches, tuple(where), tuple(having), per, within, tuple(withouts), tuple(options), emit)
 
     def pattern(self, prefix: str, types: Sequence[str], shared: bool) -> Pattern:
         """`shared`: its first element is called `p0` and is one event, in all branches, so that all can emit it."""
@@ -230,12 +242,22 @@ class _Writer:
             instances = min(room, rng.choice((2, 2, 3, 3, 4))) if self.has("instances") and not (shared and at == 0) else 1
             room -= instances
             alias = "p0" if shared and at == 0 else f"{prefix}{at}"
+            made.types.append(name)
+            if self.run and (at or not shared) and self._takes_run(made, last=at == len(chosen) - 1):
+                parts.append(f"{name} {alias}{self.later.choice(QUANTIFIERS)}")
+                made.runs.append(alias)
+                room += instances
+                continue
             parts.append(f"{name} {alias}" + (f"[{instances}]" if instances > 1 else ""))
             made.members += [f"{alias}[{i}]" for i in range(1, instances + 1)] if instances > 1 else [alias]
             made.several += [alias] if instances > 1 else []
-            made.types.append(name)
         made.text = self.joined(parts)
         return made
+
+    def _takes_run(self, made: Pattern, last: bool) -> bool:
+        """Most patterns have one run at most: two are refused unless something separates them. All have another element."""
+        most = 2 if self.later.random() < 0.2 else 1
+        return len(made.runs) < most and bool(made.members or not last) and self.later.random() < self.run
 
     def joined(self, parts: Sequence[str]) -> str:
         """In any grouping; THEN anywhere."""
@@ -253,7 +275,7 @@ class _Writer:
             return ()
         made = ["k"]
         if self.has("unlike keys") and self.base["j"] == self.base["k"] and len(patterns) == 1:
-            aliases = list(dict.fromkeys(each.split("[")[0] for each in patterns[0].members))
+            aliases = list(dict.fromkeys(each.split("[")[0] for each in patterns[0].members + patterns[0].runs))
             if len(set(patterns[0].types)) == len(aliases) > 1:
                 one, two = self.rng.sample(aliases, 2)
                 made = [self.rng.choice((f"{one}.k = {two}.j", f"{one}.j = {two}.k", f"{one}.j = {two}.j"))]
@@ -275,7 +297,7 @@ class _Writer:
             elif len(pattern.members) > 1 and self.has("between") and self.rng.random() < 0.6:
                 left, right = self.rng.sample(pattern.members, 2)
                 yield f"WITHOUT {negated} {alias} BETWEEN {left} AND {right}{shown}"
-            elif not self.untimed and self.has("absences") and self.rng.random() < 0.6:
+            elif not pattern.runs and not self.untimed and self.has("absences") and self.rng.random() < 0.6:
                 anchor = self.rng.choice(pattern.members)
                 by = f" CLOCK BY {self.last.choice(self.roots)}" if self.last.random() < self.limits else ""
                 yield f"WITHOUT {negated} {alias} WITHIN {self.rng.choice((0.5, 1, 2, 4))} SECONDS OF {anchor}{by}{shown}"
@@ -285,11 +307,19 @@ class _Writer:
         members = patterns[0].members[: None if len(patterns) == 1 else 1]
         last, first = self.rng.choice(members), members[0]
         values = {each: f"{self.rng.choice(members)}.{each}" for each in self.base}
+        if len(patterns) == 1 and patterns[0].runs:
+            run = self.later.choice(patterns[0].runs)
+            fits = {"k": ("first", "last"), "j": ("first", "last"), "x": ("first", "last", "min"), "s": ("min", "last")}
+            return self._emitted(name, values | {a: f"{self.later.choice(f)}({run}.{a})" for a, f in fits.items()}, last, timed)
         values["x"] = self.rng.choice((f"coalesce({first}.x, 7)", f"{last}.x", f"{first}.x"))
         values["y"] = self.rng.choice((f"{last}.y", self.double(last), f"-{first}.y"))
         values["s"] = self.rng.choice((f"{last}.s", self.text(first)))
         if "n" in values and self.rng.random() < 0.3:
             values["n"] = f"coalesce({first}.n, {last}.n)"
+        return self._emitted(name, values, last, timed)
+
+    @staticmethod
+    def _emitted(name: str, values: Mapping[str, str], last: str, timed: bool) -> str:
         at = f", at = time({last})) TIME at" if timed else ")"
         return f"EMIT {name} ({', '.join(f'{each} = {value}' for each, value in values.items())}{at}"
 
@@ -348,6 +378,19 @@ class _Writer:
         made = f"{rng.choice(('sum', 'avg', 'min', 'max', 'count'))}({alias}.{rng.choice('xy')})"
         other = rng.choice((str(rng.randrange(4)), f"{rng.choice(pattern.members)}.x", f"max({alias}.y) + 1"))
         return f"{made} {rng.choice(SIGNS[1:])} {other}"
+
+    def of_each(self, pattern: Pattern) -> str:
+        """A condition on each event of a run."""
+        run = self.later.choice(pattern.runs)
+        return self.unary(run) if self.later.random() < 0.4 else self.pair(run, self.later.choice(pattern.members))
+
+    def of_all(self, pattern: Pattern) -> str:
+        """A condition on a run as a whole."""
+        later, run = self.later, self.later.choice(pattern.runs)
+        made = [f"count({run})", f"count({run}.y)", f"count(DISTINCT {run}.{later.choice([*self.base])})", f"sum({run}.x)"]
+        made += [f"avg({run}.y)", f"min({run}.x)", f"max({run}.y)", f"first({run}.x)", f"last({run}.y)"]
+        other = later.choice((str(later.randrange(4)), f"{later.choice(pattern.members)}.x", f"count({run}) - 1"))
+        return f"{later.choice(made)} {later.choice(SIGNS[1:])} {other}"
 
     def number(self, member: str) -> str:
         made = (f"{member}.x", f"{member}.x", f"{member}.x + 1", f"{member}.x - 1", f"{member}.x * 2", f"abs({member}.x)",

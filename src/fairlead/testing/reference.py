@@ -98,7 +98,8 @@ class ReferenceConjunction:
                 yield from self.assignments((*members, candidate), event)
         elif self.fits(members):
             members = tuple(self.run(at, members) if at in self.branch.runs else each for at, each in enumerate(members))
-            if not self.branch.runs or self.is_whole(members, event):
+            forbidden = any(self.forbidden(each, members) for each in self.negations)
+            if not forbidden and (not self.branch.runs or self.is_whole(members, event)):
                 yield members
 
     def run(self, slot: int, members: Members) -> Run:
@@ -145,17 +146,15 @@ class ReferenceConjunction:
         """The members that are no runs."""
         binding, single = dict(enumerate(members)), [p for p in self.branch.predicates if self.runs.isdisjoint(p.slots)]
         pairs = [(a, b) for p in self.precedences for a in p.left for b in p.right if self.runs.isdisjoint((a, b))]
-        return (
-            all(holds(predicate.condition, binding) for predicate in single)
-            and all(members[a].position < members[b].position for a, b in pairs)
-            and not any(self.forbidden(each, members) for each in self.negations)
+        return all(holds(predicate.condition, binding) for predicate in single) and all(
+            members[a].position < members[b].position for a, b in pairs
         )
 
     def forbidden(self, negation: Negated, members: Members) -> bool:
         """Some negated event, other than a member, is where it must not be."""
         binding = dict(enumerate(members))
         return any(
-            event not in members
+            event not in flat(members)
             and self.inside(negation, event, members)
             and all(holds(p.condition, binding | {negation.slot: event}) for p in negation.predicates)
             for event in self.negated[negation.slot]

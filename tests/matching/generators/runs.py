@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from tests.matching.generators.generated import DISPOSALS, TYPES, Case, events
+from tests.matching.generators.generated import TYPES, Case, events, limits
+from tests.matching.generators.options import DISPOSALS
 
 QUANTIFIERS = ("+", "*", "?", "{2}", "{2,}", "{,2}", "{1,2}", "{2,4}", "{3}")
 
@@ -87,7 +88,8 @@ def run_cases(draw: st.DrawFn) -> Case:
     lines = ["SUBSCRIPTION S", f"MATCH {pattern.text}"]
     lines += ["WHERE " + " AND ".join(where)] if where else []
     lines += ["HAVING " + " AND ".join(having)] if having else []
-    lines += ["PER k"] if draw(st.booleans()) else []
+    keyed = draw(st.booleans())
+    lines += ["PER k"] if keyed else []
     lines += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
     if pattern.singles and draw(st.integers(0, 3)) == 0:
         anchor = draw(st.sampled_from(pattern.singles))
@@ -95,6 +97,7 @@ def run_cases(draw: st.DrawFn) -> Case:
         within = draw(st.sampled_from(("", " WITHIN 2 SECONDS")))
         lines += [f"WITHOUT {negated} n BEFORE {anchor}{within} WHERE n.x = {anchor}.x"]
     lines += [f"MATCHING {draw(st.sampled_from(('FIRST', 'FIRST', 'RECENT')))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    lines += draw(limits(keyed))
     run = pattern.runs[0]
     lines += [f"EMIT E (k = coalesce(first({run}.k), 0), x = sum({run}.x), n = count({run}), y = last({run}.y))"]
     if draw(st.booleans()):

@@ -21,6 +21,7 @@ from fairlead.matching.expressions.closures import Check, compile_condition, slo
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
+from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
 from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
 from fairlead.matching.outcome import too_many_relations
@@ -85,7 +86,7 @@ class CompiledNoting:
         """Whether this noted event forbids these members. `width` is the number of slots, those of noted events included. In
         a reduced search (reduced_search.py) members can be missing that the clause does not read and that are of other types
         than the event."""
-        if not self.inside(event, members) or any(member and event.position == member.position for member in members):
+        if not self.inside(event, members) or any(event.position == each.position for each in flat(members) if each):
             return False
         binding: list[Event | None] = [*members, *[None] * (width - len(members))]
         binding[self.clause.slot] = event

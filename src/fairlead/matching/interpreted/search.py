@@ -125,12 +125,12 @@ class Search:
         def whole(found: Sequence[Event | None]) -> bool:
             assert self.runs is not None
             made[:] = self.runs.gathered(found, queues, event) or ()
-            return bool(made)
+            return bool(made) and all(check(made) for check in unspoilt)
 
         self.steps, self.most = 0, sys.maxsize
-        self._fill(0, queues, members, [-1] * self.size, bound, plan, (*unspoilt, whole))
+        is_found = self._fill(0, queues, members, [-1] * self.size, bound, plan, (whole,))
         self.attempt.spend(self.steps)
-        return made or None
+        return made if is_found else None
 
     def reduced(self, queues: Queues, newest: int | None, unspoilt: Sequence[Check]) -> list[Event] | None:
         """The same, by the reduced search."""

@@ -189,5 +189,5 @@ def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expressio
             "L046", argument.span, problem, "sum and avg accept numbers; min and max accept numbers, STRING and TIMESTAMP"
         )
     if not member.present:
-        return Literal(0 if name == "count" else None, kind)
+        return Literal(0 if name in ("count", DISTINCT) else None, kind)
     return Aggregate(name, member.slots, attribute.name, kind)
