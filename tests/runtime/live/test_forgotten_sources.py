@@ -14,7 +14,7 @@ from fairlead.errors import StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.forgotten_sources import FORGOTTEN, first_numbers, forget_source, joined_heads
-from fairlead.runtime.live.merged_streams import caught_up, topics_merged
+from fairlead.runtime.live.merged_streams import caught_up, merged_to_keep
 from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.transport.log.blocks.block_filter import ROUTES
@@ -33,7 +33,7 @@ LOGS = pytest.mark.parametrize("url", URLS)
 async def publish(fl: Client, source: str | None, low: int, high: int, names: str = "AB") -> None:
     """One block for each event; without a name, each from a source of its own. Merged streams have them in this order, too:
     otherwise they may keep blocks between those of another topic, and these are not forgotten."""
-    merged = {parts: await fl.log.open_topics(parts) for parts in await topics_merged(fl.log)}
+    merged = await merged_to_keep(fl.log)
     for k in range(low, high):
         publisher = Publisher(fl.log, fl._registry, source, 0.001, 60.0)
         for name in names:

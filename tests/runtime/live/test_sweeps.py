@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -12,13 +13,13 @@ import pytest
 from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.merged_streams import TABLE as LEASES
-from fairlead.runtime.live.merged_streams import Lease, sweep
-from fairlead.runtime.live.stream_removal import KEY, StreamRemoval, begin_removal, current_removal, plan_removal
+from fairlead.runtime.live.merged_streams import Lease, lease_value, provide, sweep
+from fairlead.runtime.live.stream_removal import KEY, StreamRemoval, begin_removal, current_removal, end_removal, plan_removal
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.log_place import LogPlace
 from fairlead.transport.log.memory_log import MemoryLog
-from fairlead.transport.log.names import merged_stream
-from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.names import merged_stream, merged_streams_of
+from fairlead.transport.log.protocol import Log, Stream
 from tests.runtime.live.reading import APART, RULES, more
 from tests.transport.log.logs import KINDS, a_log, run
 
@@ -62,37 +63,59 @@ class SteppedPlace(LogPlace):
         return self.log, "memory:"  # type: ignore[attr-defined]
 
 
+class ReaderLog:
+    """A log as a user has it that may subscribe: leases have keys of one word, and others are refused."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def put(self, table: str, key: str, *more: Any) -> int:
+        self._require(table, key)
+        return await self._log.put(table, key, *more)
+
+    async def remove(self, table: str, key: str, *more: Any) -> None:
+        self._require(table, key)
+        await self._log.remove(table, key, *more)
+
+    def _require(self, table: str, key: str) -> None:
+        if table != LEASES or "." in key:
+            raise LogError("N003", f"{table}.{key} is not permitted", "")
+
+
 async def names(log: Log) -> list[str]:
     return [each.name for each in await log.merged()]
 
 
-async def began(log: Log) -> Lease:
+async def began(log: Log) -> tuple[Lease, Stream]:
     lease = Lease(log, [("a", "b", "c")])
     await lease.take(patience=30.0)
-    await log.open_topics(["a", "b", "c"])
-    return lease
+    return lease, await log.open_topics(["a", "b", "c"])
 
 
+@pytest.mark.parametrize("user", [lambda log: log, ReaderLog], ids=["any right", "the right to subscribe"])
 @pytest.mark.parametrize("turn", range(STEPS))
-def test_who_begins_between_any_two_steps_of_a_sweep_keeps_its_streams(turn: int) -> None:
+def test_who_begins_between_any_two_steps_of_a_sweep_keeps_its_streams(turn: int, user: Callable[[Log], Log]) -> None:
     async def work() -> None:
         log = SteppedLog()
         await log.open_topics(["a", "b", "c"])
-        tasks = list[asyncio.Task[Lease]]()
+        tasks = list[asyncio.Task[tuple[Lease, Stream]]]()
 
         async def meanwhile() -> None:
-            tasks.append(asyncio.create_task(began(log)))
+            tasks.append(asyncio.create_task(began(user(log))))
             for _ in range(100):  # as far as it gets: if the removal has begun, it waits
                 await asyncio.sleep(0)
 
         log.turn, log.meanwhile = turn, meanwhile
         await sweep(log)
         log.meanwhile = None
-        lease = await (tasks[0] if tasks else began(log))
-        before = await log.open_topics(["a", "b", "c"])
+        lease, opened = await (tasks[0] if tasks else began(log))
+        assert opened in await log.merged()
         assert await sweep(log) == []
         assert sorted(await names(log)) == sorted([AB, ABC])
-        assert await log.open_topics(["a", "b", "c"]) == before
+        assert opened in await log.merged()
         await lease.give_back()
         assert await sweep(log) == sorted([AB, ABC])
         assert await log.keys(LEASES) == []
@@ -188,7 +211,7 @@ def test_a_sweep_that_reads_from_a_leader_that_is_cut_off_removes_nothing_in_use
         await log.open_topics(["a", "b", "c"])
         log.cut_off()
         past = log.past
-        lease = await began(log)
+        lease, _ = await began(log)
         log.past = past
         assert AB in await names(log)
         assert await log.keys(LEASES) == []  # that is the past
@@ -227,12 +250,110 @@ def test_a_plan_is_withdrawn_and_a_removal_has_one_owner(kind: str) -> None:
     run(work)
 
 
+def test_a_user_that_may_not_withdraw_a_plan_waits_for_its_end() -> None:
+    async def work() -> None:
+        log = MemoryLog()
+        planned = await plan_removal(log, [AB])
+        assert planned is not None
+        lease = Lease(ReaderLog(log), [("a", "b")])  # type: ignore[arg-type]
+        with pytest.raises(LogError, match="N027"):
+            await lease.take(patience=0.0)
+        taking = asyncio.create_task(lease.take(patience=30.0))
+        await asyncio.sleep(0)
+        await end_removal(log, planned)
+        await taking
+        await lease.give_back()
+
+    run(work)
+
+
+@pytest.mark.parametrize("renewed", [False, True])
+@pytest.mark.parametrize("count", [0, 20_000])
+def test_a_removal_that_names_streams_in_use_takes_nothing_from_anybody(count: int, renewed: bool) -> None:
+    """However long it is. Streams that nobody uses go, as in every sweep."""
+
+    async def work() -> None:
+        log = MemoryLog()
+        async with Client(SteppedPlace(log), "p", 0.0, 5.0, None) as fl:
+            await fl.declare(APART)
+            async with fl.subscribe(RULES, name="s", start="earliest"):
+                durable = await names(log)
+            lease, opened = await began(log)
+            await provide(log, [("x", "y")])
+            kept = [*durable, opened.name, AB, (await log.open_topics(["x", "y"])).name]
+            unused = (await log.open_topics(["u", "v"])).name
+            named = [*kept, unused, *(merged_stream([str(each), "z"]) for each in range(count))]
+            await log.put(LEASES, KEY, json.dumps({"streams": named, "begun": True}).encode())
+            if renewed:
+                await lease._renew()
+            assert await sweep(log) == [unused]
+            assert {*await names(log)} == {*kept}
+            assert await current_removal(log) is None
+            await lease.take(patience=0.0)
+            await lease.give_back()
+
+    run(work)
+
+
+def test_a_lease_of_many_topics_costs_no_more_than_reading_it_and_creates_nothing() -> None:
+    """Of a user that may subscribe, and names what it likes. The names of all parts of n topics would be n² long."""
+
+    async def work() -> None:
+        log = MemoryLog()
+        async with Client(SteppedPlace(log), "p", 0.0, 5.0, None) as fl:
+            await fl.declare(APART)
+            lease, opened = await began(log)
+            topics = [f"{each:x}" for each in range(60_000)]
+            await log.put(LEASES, "many", lease_value([topics, ["a", "b", "d"]], 3600.0))
+            before = {*log._streams}
+            assert await fl.sweep() == []
+            await fl.retain(apply=True, read=True)
+            assert {*log._streams} == before
+            assert opened.name in await names(log)
+            await lease.give_back()
+
+    run(work)
+
+
+def test_a_record_of_streams_that_do_not_exist_creates_none() -> None:
+    """Users write their own records."""
+
+    async def work() -> None:
+        log = MemoryLog()
+        async with Client(SteppedPlace(log), "p", 0.0, 5.0, None) as fl:
+            await fl.declare(APART)
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a", name="s", start="earliest"):
+                pass
+            await fl.publish("A", k=1, x=1, wait=True)
+            entry = await log.get("FL_SUBS", "s")
+            assert entry is not None
+            told = json.loads(entry.value)
+            (group,) = told["groups"].values()
+            before = {*log._streams}
+            for topics in (["nowhere"], ["a", "nowhere"], ["a", "b", "c"]):
+                group["parts"][0]["topics"] = topics
+                await log.put("FL_SUBS", "s", json.dumps(told).encode())
+                assert await fl.sweep() == []
+                (line,) = (await fl.overview()).subscribers
+                assert line.topics == (tuple(topics),)
+                assert [each.trimmed for each in await fl.retain(apply=True, read=True) if each.topic == "a"] == [0]
+                assert {*log._streams} == before
+
+    run(work)
+
+
+@pytest.mark.parametrize("topics", ["ab", "ba", "abc", "a", "", ["x", "é", "x y", "\n"]])
+def test_the_names_of_the_merged_streams_that_one_copies(topics: Sequence[str]) -> None:
+    parts = [sorted(topics)[:count] for count in range(2, len(topics) + 1)]
+    assert merged_streams_of(topics) == [*map(merged_stream, parts)]
+
+
 @pytest.mark.parametrize("value", [b"", b"[]", b'{"streams": 7, "begun": true}', b'{"streams": [], "begun": 1}'])
 def test_a_strange_removal_breaks_nobody(value: bytes) -> None:
     async def work() -> None:
         log = MemoryLog()
         await log.put(LEASES, KEY, value)
-        lease = await began(log)
+        lease, _ = await began(log)
         assert await sweep(log) == []
         await lease.give_back()
         assert await sweep(log) == sorted([AB, ABC])

@@ -93,7 +93,7 @@ async def served(
 
 
 def connected(url: str, user: str, **more: Any) -> Client:
-    return fairlead.connect(url, user=user, password="pass", source=user, patience=20, **more)
+    return fairlead.connect(url, user=user, password="pass", source=user, **{"patience": 20, **more})
 
 
 @asynccontextmanager

@@ -21,6 +21,8 @@ import nats.errors
 import pytest
 
 from fairlead.errors import LogError, UsageError
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.stream_removal import KEY, end_removal, plan_removal
 from fairlead.runtime.rights.check import check
 from fairlead.runtime.rights.policy import policy_of
 from fairlead.transport.log.credentials import Credentials
@@ -47,9 +49,11 @@ from tests.runtime.rights.served import (
     served,
 )
 from tests.transport.log.logs import run
+from tests.waiting import until
 
 pytestmark = pytest.mark.server
 
+REMOVAL = json.dumps({"streams": [AC, AB], "begun": True}).encode()
 PULL = {"ack_policy": "none", "deliver_policy": "all", "mem_storage": True}
 
 
@@ -126,6 +130,10 @@ CHANGE = [
     ("$KV.FL_RECEIPTS.boss", b"{}"),
     ("$KV.FL_ROUTES.A", b"{}"),
     ("$KV.FL_LINEAGES.x", b"[]"),
+    *((f"$KV.FL_LEASES.{key}", REMOVAL) for key in ("sweep", KEY)),
+    *((f"$KV.FL_TRIMS.{key}", b'{"first": 9, "planned": 9}') for key in (A, AC, f"{A}.boss")),
+    ("$KV.FL_TOPICS.=merged", b'{"topics": []}'),
+    ("$KV.FL_TOPICS.a", b'{"topic": "a", "age_us": 0, "bytes": 0}'),
     ("$O.FL_STATES.M.x", b"{}"),
     ("$O.FL_STATES.C.x", b"chunk"),
     ("fl.e.b.B.boss.u.u.u.u", b"x"),
@@ -311,6 +319,52 @@ def test_a_key_of_ones_own_removes_no_others(tmp_path: Path, monkeypatch: pytest
                     assert not is_done(await answer(client, "$KV.FL_SUBS.desk", b"{}", {"Nats-Rollup": scope}))
                 assert is_done(await answer(client, "$KV.FL_SUBS.desk", b"{}"))
             assert (await boss.log.get("FL_SUBS", "boss")) is not None
+
+    run(work)
+
+
+def test_a_subscriber_can_neither_have_a_stream_removed_nor_keep_others_from_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = "SUBSCRIPTION S MATCH A a AND C c WHERE a.k = 0"
+
+    async def subscribes(fl: Client) -> bool:
+        try:
+            async with fl.subscribe(rules, start="earliest") as sub:
+                return len(await some(sub, 1)) == 1
+        except LogError as error:
+            return error.code != "N027"
+
+    async def work() -> None:
+        async with (
+            served(tmp_path, monkeypatch) as (url, boss),
+            connected(url, "desk") as desk,
+            connected(url, "desk", patience=1) as hasty,
+        ):
+            async with raw(url, "desk") as client:
+                for key in ("sweep", KEY):
+                    await answer(client, f"$KV.FL_LEASES.{key}", REMOVAL)
+            assert await subscribes(hasty)
+            async with boss.subscribe("SUBSCRIPTION S MATCH A a AND B b", start="earliest") as sub:
+                assert len(await some(sub, 1)) == 1
+                async with raw(url, "desk") as client:
+                    for key in ("sweep", KEY):
+                        await answer(client, f"$KV.FL_LEASES.{key}", REMOVAL)
+                assert await boss.sweep() == []
+            async with raw(url, "boss") as client:  # the attack exists: it works for a user with the right
+                assert is_done(await answer(client, f"$KV.FL_LEASES.{KEY}", REMOVAL))
+            assert not await subscribes(hasty)
+            assert await boss.sweep() == [AB]  # the other one is provided for users of the policy
+            planned = await plan_removal(boss.log, [AC])
+            assert planned is not None
+            waiting = asyncio.create_task(subscribes(desk))
+            await until(lambda: _is_leased(boss))
+            assert not waiting.done()  # it may not withdraw the plan
+            await end_removal(boss.log, planned)
+            assert await waiting
+
+    async def _is_leased(boss: Client) -> bool:
+        return len(await boss.log.keys("FL_LEASES")) > 1
 
     run(work)
 

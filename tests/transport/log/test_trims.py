@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,5 +161,24 @@ def test_a_first_block_is_not_stored_again_if_it_was_trimmed_before_it_was_confi
         assert (await log.state(stream)).last == 1
         await stored_once(patient, block("A", "s", 1), 0, 5.0)
         assert [each.block.number for each in await taken(log, stream, 1, after=1)] == [1]
+
+    run(work)
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_block_is_looked_for_in_what_trimming_has_left(ours: bool) -> None:
+    """Before the first one that is left there was none of this source. Seed 7002997 of the simulator."""
+
+    async def work() -> None:
+        log = MemoryLog()
+        patient, stream = PatientLog(log, 5.0), await log.open_topics(["A"])
+        await log.append(block("A", "another", 0), 0)
+        await log.trim(stream, 2)
+        mine = replace(block("A", "s", 0), writer="mine")
+        theirs = replace(block("A", "s", 1 if ours else 0), writer="theirs")
+        at = await log.append(mine, 0) if ours else 0
+        await log.append(theirs, at)
+        found = await stored_once(patient, mine, 0, 5.0)
+        assert (found.sequence, found.block.writer) == (2, "mine" if ours else "theirs")
 
     run(work)

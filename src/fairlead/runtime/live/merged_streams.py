@@ -19,8 +19,9 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.stream_removal import KEY as REMOVAL
@@ -35,7 +36,7 @@ from fairlead.runtime.live.stream_removal import (
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.transport.log.entry_values import entry_value
-from fairlead.transport.log.names import LEASES, MERGED, TOPICS, TRIMS, merged_stream
+from fairlead.transport.log.names import LEASES, MERGED, TOPICS, TRIMS, merged_streams_of
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stream, Unavailable
 from fairlead.transport.log.signed_log import ignored
@@ -68,12 +69,14 @@ class Lease:
     def __init__(self, log: Log, topic_sets: Iterable[tuple[str, ...]] = ()) -> None:
         self._log, self._sets = log, sorted(topic_sets)
         self._key = uuid.uuid4().hex
+        self._since = 0
         self._task: asyncio.Task[None] | None = None
 
     async def take(self, topic_sets: Iterable[tuple[str, ...]] | None = None, patience: float = 0.0) -> None:
         """`topic_sets`: other ones than before. `patience`: the seconds to wait for the end of a sweep. Raises LogError."""
         self._sets = self._sets if topic_sets is None else sorted(topic_sets)
-        await self._renew()
+        self._since = 0
+        self._since = await self._renew()
         if self._task is None:
             self._task = asyncio.create_task(self._renewing())
         await require_no_removal(self._log, streams_with_sources(self._sets), patience)
@@ -93,8 +96,8 @@ class Lease:
                 async with asyncio.timeout(GIVE_UP_SECONDS):
                     await self._log.remove(TABLE, self._key)
 
-    async def _renew(self) -> None:
-        await self._log.put(TABLE, self._key, lease_value(self._sets, LEASE_SECONDS))
+    async def _renew(self) -> int:
+        return await self._log.put(TABLE, self._key, lease_value(self._sets, LEASE_SECONDS, self._since))
 
     async def _renewing(self) -> None:
         while True:
@@ -110,17 +113,24 @@ async def needed(log: Log) -> set[str]:
 
 def streams_with_sources(topic_sets: Iterable[Sequence[str]]) -> set[str]:
     """The names of the merged streams of these sets, and of the merged streams that those copy."""
-    return {*map(merged_stream, _with_sources(topic_sets))}
+    return {name for topics in topic_sets for name in merged_streams_of(topics)}
 
 
-async def topics_merged(log: Log) -> set[tuple[str, ...]]:
-    """The topics of the merged streams that stay: those in use, those that users may not create, and their sources."""
-    return _with_sources([*await _in_use(log), *await _provided(log)])
+async def merged_to_keep(log: Log) -> dict[tuple[str, ...], Stream]:
+    """By topics, the merged streams that stay: those in use, those that users may not create, and their sources. Others may say
+    that they use one that does not exist: none is created."""
+    there = {each.name: each for each in await log.merged()}
+    found = dict[tuple[str, ...], Stream]()
+    for topics in [*await _in_use(log), *await _provided(log)] if there else ():
+        for count, name in enumerate(merged_streams_of(topics), 2):
+            if name in there:
+                found[tuple(sorted(topics)[:count])] = there[name]
+    return dict(sorted(found.items()))
 
 
-def _with_sources(topic_sets: Iterable[Sequence[str]]) -> set[tuple[str, ...]]:
-    """The topics of the merged streams of these sets, and of the merged streams that those copy."""
-    return {tuple(sorted(topics)[:count]) for topics in topic_sets for count in range(2, len(topics) + 1)}
+async def _kept(log: Log, before: int | None = None) -> set[str]:
+    """The names of those that stay. `before`: as far as they were in use before an entry of this revision was stored."""
+    return streams_with_sources([*await _in_use(log, before), *await _provided(log)])
 
 
 async def provide(log: Log, topic_sets: Iterable[Sequence[str]]) -> None:
@@ -140,7 +150,9 @@ async def sweep(log: Log) -> list[str]:
     """Remove the merged streams that nobody needs; returns their names. The steps are those of stream_removal.py."""
     await _remove_ended_leases(log)
     left = await current_removal(log)
-    removed = await _removed(log, left) if left is not None and left.begun else []
+    removed = list[str]()
+    if left is not None and left.begun:
+        removed += await _removed(log, left, await _kept(log, left.planned))
     plan = await plan_removal(log, unused) if (unused := await _unused(log)) else None  # 1, 2
     if plan is not None:
         knows = await current_removal(log) == plan  # a leader that does not is cut off
@@ -154,17 +166,18 @@ async def sweep(log: Log) -> list[str]:
 
 async def _unused(log: Log) -> list[str]:
     there = [each.name for each in await log.merged()]
-    kept = {*map(merged_stream, await topics_merged(log))} if there else set[str]()
+    kept = await _kept(log) if there else set[str]()
     return [each for each in there if each not in kept]
 
 
-async def _removed(log: Log, removal: StreamRemoval) -> list[str]:
-    """Remove the streams of a removal that is planned, or was begun by another client, unless it has been changed since."""
+async def _removed(log: Log, removal: StreamRemoval, kept: Collection[str] = ()) -> list[str]:
+    """Remove the streams of a removal that is planned, or was begun by another client, unless it has been changed since.
+    `kept`: those that stay, whatever it says."""
     begun, done = await begin_removal(log, removal), list[str]()  # 4
     if begun is None:
         return done
     for each in await log.merged():  # 5
-        if each.name in begun.streams:
+        if each.name in begun.streams and each.name not in kept:
             if await current_removal(log) != begun:
                 return done
             try:
@@ -178,10 +191,10 @@ async def _removed(log: Log, removal: StreamRemoval) -> list[str]:
 
 
 async def _remove_ended_leases(log: Log) -> None:
-    for key, (lease, revision) in (await _leases(log)).items():
-        if lease is None:
+    for key, lease in (await _leases(log)).items():
+        if lease.topics is None:
             with suppress(Conflict):  # it was renewed
-                await log.remove(TABLE, key, revision)
+                await log.remove(TABLE, key, lease.revision)
 
 
 async def _forget_removed(log: Log) -> None:
@@ -201,14 +214,25 @@ async def _forget_removed(log: Log) -> None:
                 return
 
 
-def lease_value(topic_sets: Iterable[Sequence[str]], seconds: float) -> bytes:
-    """A lease that ends so many seconds after the log has stored it."""
-    return json.dumps({"topics": [sorted(each) for each in topic_sets], "seconds": seconds}).encode()
+def lease_value(topic_sets: Iterable[Sequence[str]], seconds: float, since: int = 0) -> bytes:
+    """A lease that ends so many seconds after the log has stored it. `since`: the revision with which it was taken, if it is
+    renewed."""
+    told = {"topics": [sorted(each) for each in topic_sets], "seconds": seconds}
+    return json.dumps(told | ({"since": since} if since else {})).encode()
 
 
-async def _leases(log: Log) -> dict[str, tuple[list[list[str]] | None, int]]:
-    """By key, the topics of a lease, and its revision; None if its time is over, by the clock of the log, or it is no lease."""
-    found: dict[str, tuple[list[list[str]] | None, int]] = {}
+class StoredLease(NamedTuple):
+    """`topics`: None if its time is over, by the clock of the log, or it is no lease. `since`: the revision with which it was
+    taken."""
+
+    topics: list[list[str]] | None
+    revision: int
+    since: int
+
+
+async def _leases(log: Log) -> dict[str, StoredLease]:
+    """By key."""
+    found: dict[str, StoredLease] = {}
     keys = [each for each in await log.keys(TABLE) if each != REMOVAL]
     now = await log.now(TABLE) if keys else 0
     for key in keys:
@@ -219,7 +243,8 @@ async def _leases(log: Log) -> dict[str, tuple[list[list[str]] | None, int]]:
             continue
         if entry is not None:
             is_over = now > entry.time + _length(entry.value)
-            found[key] = None if is_over else _leased(entry.value), entry.revision
+            told = {} if is_over else _leased(entry.value)
+            found[key] = StoredLease(told.get("topics"), entry.revision, told.get("since", entry.revision))
     return found
 
 
@@ -231,16 +256,18 @@ def _length(value: bytes) -> int:
         return 0
 
 
-def _leased(value: bytes) -> list[list[str]] | None:
+def _leased(value: bytes) -> dict[str, Any]:
     try:
-        found: list[list[str]] = entry_value(value, {"topics": [[str]]}, TABLE, "")["topics"]
+        found: dict[str, Any] = entry_value(value, {"topics": [[str]], "since?": int}, TABLE, "")
     except StateError:
-        return None
+        return {}
     return found
 
 
-async def _in_use(log: Log) -> list[list[str]]:
-    found = [topics for lease, _ in (await _leases(log)).values() for topics in lease or ()]
+async def _in_use(log: Log, before: int | None = None) -> list[list[str]]:
+    """`before`: without leases that were taken after this revision."""
+    leases = [each for each in (await _leases(log)).values() if before is None or each.since < before]
+    found = [topics for each in leases for topics in each.topics or ()]
     for key in await log.keys(SUBSCRIBERS):
         for told in (await groups_of_name(log, key)).values():
             found += [part["topics"] for part in told["parts"]]

@@ -23,8 +23,8 @@ from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapsho
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.room import BLOCKS_MAX
-from fairlead.transport.log.names import topic_stream
-from fairlead.transport.log.protocol import Log, StreamState
+from fairlead.transport.log.names import merged_stream, topic_stream
+from fairlead.transport.log.protocol import Log, Stream, StreamState
 
 TOGETHER = 64
 """Sources that are looked up at the same time."""
@@ -87,9 +87,10 @@ class Overview:
 
 async def overview_of(log: Log, catalogue: Catalogue) -> Overview:
     there = {each.name: each for each in await log.merged()}
-    subscribers = [line for name in await log.keys(SUBSCRIBERS) for line in await _subscriber(log, name)]
-    read = {name: topics for each in subscribers for name, topics in zip(each.streams, each.topics, strict=True)}
     names = [each.name for each in catalogue if not each.is_union]
+    existing = there | {topic_stream(each): await log.open_topics([each]) for each in catalogue.topics_of(names)}
+    subscribers = [line for name in await log.keys(SUBSCRIBERS) for line in await _subscriber(log, name, existing)]
+    read = {name: topics for each in subscribers for name, topics in zip(each.streams, each.topics, strict=True)}
     topics = [await _topic(log, topic, names, catalogue) for topic in catalogue.topics_of(names)]
     behind = {each.stream: each.blocks for each in await log.behind()}
     merged = []
@@ -114,22 +115,27 @@ async def _topic(log: Log, topic: str, names: Sequence[str], catalogue: Catalogu
     )
 
 
-async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
+async def _subscriber(log: Log, name: str, existing: Mapping[str, Stream]) -> list[SubscriberLine]:
+    """Users write records: no stream is created because one names it."""
     told = await groups_of_name(log, name)
     lines = []
     for key, each in told.items():
         types, topics = (tuple(tuple(part[word]) for part in each["parts"]) for word in ("types", "topics"))
-        streams, count = [await log.open_topics(one) for one in topics], each["count"] or 0
+        names = tuple(topic_stream(one[0]) if len(one) == 1 else merged_stream(one) for one in topics)
+        streams, count = [existing[one] for one in names if one in existing], each["count"] or 0
         origin, silent = places_from_json(each["origin"]), places_from_json(each["silent_until"] or 0)
         before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
         lists = snapshot_lists(key, origin, whole=bool(each.get("emits")))
         passed = max(*[await _passed(log, one, count) for one in lists], sum(silent), before)
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
         routes = each.get("routes", {})
-        if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
+        if (
+            lag
+            and len(names) == len(streams) == 1
+            and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed
+        ):
             lag = 0  # none of its blocks are sent to this subscriber
-        names, joined = tuple(stream.name for stream in streams), each.get("joined", 0)
-        verdicts = each.get("verdicts", {})
+        joined, verdicts = each.get("joined", 0), each.get("verdicts", {})
         lines.append(SubscriberLine(name, types, topics, names, count - joined, lag, routes, joined, verdicts))
     return lines
 

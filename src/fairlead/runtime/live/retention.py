@@ -37,7 +37,7 @@ from fairlead.runtime.live.core.lineage import head_of
 from fairlead.runtime.live.core.stream_groups import Origin, places_from_json
 from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.runtime.live.forgotten_sources import FORGOTTEN, forget_source
-from fairlead.runtime.live.merged_streams import caught_up, sweep, topics_merged
+from fairlead.runtime.live.merged_streams import caught_up, merged_to_keep, sweep
 from fairlead.runtime.live.subscriber.leading_lineage import TABLE as ORIGINS
 from fairlead.runtime.live.subscriber.leading_lineage import base_key, leading_origin
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
@@ -113,7 +113,7 @@ async def retain(
     is forgotten; None: never, if it has a name. Raises LogError if a merged stream has stopped."""
     streams = {name: await log.open_topics([name]) for name in sorted(topics)}
     states = {name: await log.state(each) for name, each in streams.items()}
-    merged = {each: await log.open_topics(each) for each in sorted(await topics_merged(log))}
+    merged = await merged_to_keep(log)
     for parts, stream in merged.items():
         await caught_up(log, stream, parts)  # so each has what the topics had before
     newest = max([await _time_of(log, streams[name], state.last) for name, state in states.items()], default=0)
@@ -268,27 +268,31 @@ async def _read_by(
     log: Log, streams: Mapping[str, Stream], states: Mapping[str, StreamState], merged: Mapping[tuple[str, ...], Stream]
 ) -> dict[str, dict[str, int]]:
     """By topic and durable subscriber, the sequence up to which it needs nothing. The blocks of a topic have their order in
-    merged streams too: one that lacks the last n of them there has read all others in the topic."""
+    merged streams too: one that lacks the last n of them there has read all others in the topic. Of a merged stream that does
+    not exist, nothing has been read."""
+    known = {(name,): each for name, each in streams.items()} | dict(merged)
     found: dict[str, dict[str, int]] = {name: {} for name in streams}
-    for (parts, subscriber), at in (await resume_places(log)).items():
+    for (parts, subscriber), at in (await resume_places(log, known)).items():
         for topic in (each for each in parts if each in found):
             last = states[topic].last
-            done = at if len(parts) == 1 else last - await log.count(merged[parts], at, topic)
+            done = at if parts not in merged else last - await log.count(merged[parts], at, topic)
             found[topic][subscriber] = min(done, last, found[topic].get(subscriber, last))
     return found
 
 
-async def resume_places(log: Log) -> dict[tuple[tuple[str, ...], str], int]:
+async def resume_places(log: Log, streams: Mapping[tuple[str, ...], Stream]) -> dict[tuple[tuple[str, ...], str], int]:
     """By the topics of a stream and durable subscriber, the sequence after which it reads there when it resumes, or the last of
-    the stream if nothing that it reads is after that."""
+    the stream if nothing that it reads is after that; 0 for others than these streams. Users write records: no stream is
+    created because one names it."""
     found: dict[tuple[tuple[str, ...], str], int] = {}
     for name in await log.keys(SUBSCRIBERS):
         for key, told in (await groups_of_name(log, name)).items():
             for part, at in zip(told["parts"], await _places(log, key, told), strict=True):
                 topics = tuple(sorted(part["topics"]))
-                stream = await log.open_topics(topics)
-                only = Only((*part["types"], HEARTBEAT.name), told.get("routes", {}))
-                if await log.last(stream, only) <= at:
+                only, stream = Only((*part["types"], HEARTBEAT.name), told.get("routes", {})), streams.get(topics)
+                if stream is None:
+                    at = 0
+                elif await log.last(stream, only) <= at:
                     at = await log.last(stream)
                 found[topics, name] = min(at, found.get((topics, name), at))
     return found

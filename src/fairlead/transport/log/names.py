@@ -132,6 +132,17 @@ def merged_stream(topics: Iterable[str]) -> str:
     return f"{MERGED}{hashlib.sha256(joined.encode()).hexdigest()[:16]}"
 
 
+def merged_streams_of(topics: Iterable[str]) -> list[str]:
+    """The names of the merged streams of the first two of these topics, of the first three and so on: the stream of all, and
+    those that it copies. In one pass: others decide how many topics they name."""
+    first, *others = sorted(topics) or [""]
+    digest, found = hashlib.sha256(first.encode()), []
+    for each in others:
+        digest.update(f"\n{each}".encode())
+        found.append(f"{MERGED}{digest.hexdigest()[:16]}")
+    return found
+
+
 def merged_sources(topics: Iterable[str]) -> tuple[str, str]:
     """The two sources of the merged stream: the stream of all topics but the last, and that of the last. So the order of the
     first topics is the same in every stream that has them."""

@@ -232,3 +232,28 @@ def test_who_takes_a_name_over_shuts_the_other_out() -> None:
                     await two.ack(relation)
 
     run(work)
+
+
+@pytest.mark.parametrize("emit", ["", " EMIT Seen (k = a.k)"], ids=["", "emits"])
+@pytest.mark.parametrize("start", ["new", "snapshot"])
+def test_who_joins_one_that_begins_at_a_later_position_gets_everything_from_now_on(start: str, emit: str) -> None:
+    """Found by the simulator: those that join began there, too, and missed the events in between. Seed 7043940."""
+    rules = f"SUBSCRIPTION S MATCH A a{emit}"
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare("TYPE A (k INT); TYPE Seen (k INT) TOPIC a (A) TOPIC seen (Seen)")
+            async with (
+                fl.subscribe(rules, name="later", start=2 << 12) as later,
+                fl.subscribe(rules, name="now", start=start) as now,
+                fl.subscribe("SUBSCRIPTION T MATCH Seen s", start="earliest") as derived,
+            ):
+                for k in range(3):
+                    await fl.publish("A", k=k, wait=True)
+                assert [each.events[0]["k"] for each in await some(now, 3)] == [0, 1, 2]
+                assert [each.events[0]["k"] for each in await some(later, 2)] == [1, 2]
+                if emit:
+                    assert [each.events[0]["k"] for each in await some(derived, 3)] == [0, 1, 2]
+                    assert len(await more(derived)) == 0
+
+    run(work)

@@ -6,6 +6,9 @@ what is derived is stored once, in whichever order they come. A subscriber that 
 lineage follows the leading one too, without delivering from it: otherwise nothing more would be derived when the subscribers
 of that one leave.
 
+It begins with an event that is stored, or with the next one: a subscriber may begin at a later position, and those that join
+are promised everything from now on.
+
 If blocks were trimmed that the leading lineage has not read by its newest snapshot, nobody can follow it any more. The next one
 begins with the events from then on if events are derived, so that none is stored again.
 
@@ -90,7 +93,7 @@ class LeadingLineage:
         while True:
             entry = await self._log.get(TABLE, self._key)
             if entry is None:
-                origin, stores, revision = mine, self._emits, 0
+                origin, stores, revision = await self._present(mine), self._emits, 0
             else:
                 told = _told(entry, self._key)
                 if len(places_from_json(told["origin"])) != len(self._streams):
@@ -99,7 +102,7 @@ class LeadingLineage:
                 stores = was or self._emits
                 alone = not joins and (origin == mine or (self._emits and not was))
                 if alone:
-                    origin = mine  # it follows this one anyway
+                    origin = origin if origin == mine else await self._present(mine)
                 elif (joins or self._emits) and not await self._is_followed(origin):
                     LOGGER.warning("the state of '%s' was trimmed away: it begins again", self._group.names[0])
                     origin = await self.now() if stores else mine
@@ -112,6 +115,16 @@ class LeadingLineage:
                 return origin
             except Conflict:
                 continue
+
+    async def _present(self, origin: Origin) -> Origin:
+        """The origin, or that of the next event if it is later."""
+        begun = zip(self._streams, origin, strict=True)
+        return tuple(
+            [
+                first if first >> INDEX_BITS <= 1 else min(first, (await self._log.last(each) + 1) << INDEX_BITS)
+                for each, first in begun
+            ]
+        )
 
     async def now(self) -> Origin:
         """The origin of a lineage that begins with events that are stored from now on."""

@@ -63,7 +63,7 @@ class Extent:
 class LogLink:
     def __init__(self, options: LogOptions) -> None:
         self._held = ExitStack()
-        self._leased = 0.0
+        self._leased, self._since = 0.0, 0
         self._thread = LoopThread("fairlead-log").start()
         self._wait = self._thread.call
         try:
@@ -94,7 +94,7 @@ class LogLink:
     def lease(self, topics: Sequence[str]) -> None:
         """Keep the merged stream of these topics, if there are several."""
         if len(topics) > 1 and (time.monotonic() - self._leased > RENEW_SECONDS or not self._leased):
-            self.call(lambda log: _leased(log, topics))
+            self._since = self.call(lambda log: _leased(log, topics, self._since))
             self._leased = time.monotonic()
 
     def blocks(self, stream: Stream, after: int, last: int) -> Iterator[Sequence[Stored]]:
@@ -111,8 +111,10 @@ async def _next(reading: Any) -> Sequence[Stored] | None:
     return await anext(reading, None)
 
 
-async def _leased(log: Log, topics: Sequence[str]) -> None:
-    await log.put(LEASES, f"spark-{merged_stream(topics)}", lease_value([topics], LEASE_SECONDS))
+async def _leased(log: Log, topics: Sequence[str], since: int = 0) -> int:
+    """Returns the revision with which it was taken."""
+    stored = await log.put(LEASES, f"spark-{merged_stream(topics)}", lease_value([topics], LEASE_SECONDS, since))
+    return since or stored
 
 
 async def extent_of(log: Log, options: LogOptions) -> Extent:

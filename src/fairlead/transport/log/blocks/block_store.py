@@ -24,7 +24,7 @@ from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.room import require_room
 from fairlead.transport.log.names import order_type, topic_stream
 from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Conflict, Log, Stored, Unavailable
+from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Trimmed, Unavailable
 from fairlead.transport.log.trims import first_kept
 
 TAKEN = ("S131", "N022")
@@ -83,8 +83,19 @@ async def _of_another(log: Log, block: Block, known: int) -> Stored | None:
 
 
 async def _ours_or_last(log: Log, block: Block, known: int, last: Stored) -> Stored:
-    """Our block, if it is stored before a later one of another writer; else that one."""
+    """Our block, if it is stored before a later one of another writer; else that one. Of trimmed blocks nobody knows the
+    writer."""
     stream = await log.open_topics([block.topic])
+    while True:
+        try:
+            return await _ours_between(log, stream, block, known, last)
+        except Trimmed as trimmed:
+            known = trimmed.first - 1
+            if known >= last.sequence:
+                return last
+
+
+async def _ours_between(log: Log, stream: Stream, block: Block, known: int, last: Stored) -> Stored:
     async with aclosing(log.read(stream, known, Only((block.type,)))) as reading:  # type: ignore[type-var]
         async for some in reading:
             for each in some:

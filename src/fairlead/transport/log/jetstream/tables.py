@@ -124,8 +124,10 @@ class Tables:
             if table in TRACELESS:
                 marks = {OPERATION: REMOVALS[0], LIFE: f"{REMOVED_SECONDS}s"}
                 marks |= {} if revision is None else {EXPECTED: str(revision)}
+                subject = f"$KV.{table}.{key}"
                 try:
-                    await self._js.publish(f"$KV.{table}.{key}", b"", timeout=ANSWER_SECONDS, headers=marks)
+                    asked = self._js.publish(subject, b"", timeout=ANSWER_SECONDS, headers=marks)
+                    await self._refusals.heeded(asked, subject)
                     return
                 except APIError as error:
                     if error.err_code != NO_LIFE:  # a table of an earlier release
