@@ -83,7 +83,11 @@ class DefinedOrder:
         return record["at" if record["type"] == "Heartbeat" else self.clock]
 
     def has_place(self, record: Record) -> bool:
-        values = [record.get(name) for name in (self.clock, *(name for name, _ in self.keys))] if record["type"] != "Heartbeat" else []
+        values = (
+            [record.get(name) for name in (self.clock, *(name for name, _ in self.keys))]
+            if record["type"] != "Heartbeat"
+            else []
+        )
         return all(value is not None and value == value for value in values)  # NaN is not equal to itself
 
 

@@ -248,7 +248,10 @@ def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
 
 def _in_the_order_of_times(plan: Plan, subscription: Subscription) -> bool:
     """Whether no event is before another one with an earlier time: then no event leaves its window when it arrives."""
-    order, types = subscription.order, (plan.catalogue[each] for name in subscription.types for each in plan.catalogue.accepts(name))
+    order, types = (
+        subscription.order,
+        (plan.catalogue[each] for name in subscription.types for each in plan.catalogue.accepts(name)),
+    )
     return (
         order is not None
         and not order.keys[0].descending
