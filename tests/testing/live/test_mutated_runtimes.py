@@ -92,7 +92,7 @@ class SmallRun:
     async def _written(self, lines: int) -> None:
         async with asyncio.timeout(60):
             while any(len(self.records[name].refresh()) < lines for name in ("left", WEB)):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the same
 
     async def _delivered(self, copy: Copy, following: Sequence[asyncio.Task[None]]) -> None:
         """Waits until all have acknowledged what is due, or for long enough."""
@@ -105,7 +105,7 @@ class SmallRun:
                 for key, group in who.groups.items()
             ) and not any(who.silent for who in everyone):
                 return
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # records of other processes are files
 
     async def _problems(self, copy: Copy) -> list[str]:
         sent: Mapping[str, Sequence[Line]] = {name: self.records[name].refresh() for name in ("left", WEB)}

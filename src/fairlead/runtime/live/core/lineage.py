@@ -90,7 +90,8 @@ class Lineage:
 
     def begin_early(self, runs: SharedRuns, key: str, after: int) -> None:
         """Find early deliveries from here on, if the events are in an order by value. `key`: of the group on its streams.
-        `after`: so many deliveries the subscriber has acknowledged. Subscribers share what they find if they have the same rules, with the same names and types, from the same origin."""
+        `after`: so many deliveries the subscriber has acknowledged. Subscribers share what
+        they find if they have the same rules, with the same names and types, from the same origin."""
         declared = tuple(str(self.group.plan.catalogue[name]) for name in self.group.types)
         told = key, self.group.names, self.origin, declared
         for number, each in enumerate(self.strands):
