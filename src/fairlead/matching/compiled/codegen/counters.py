@@ -23,10 +23,21 @@ NAMES = (
     "QUEUED",  # events in all queues of all keys
     "NEWEST",  # the place of the newest event, where a search asks for it
     "EXCEEDED",  # whether an event completed more relations than there may be
+    "FRAME_FREE",  # of a sequence: the first free choice point
+    "FRAME_FRESH",  # choice points that were ever in use
+    "FOUND",  # relations of this batch
+    "MEMBERS",  # and their members
+    "FULL",  # whether there is no room for a relation or a choice point: a search has paused in the middle
+    "RESUME",  # what paused: 1 the search after a row, 2 one that a deadline has decided
+    "START",  # the first row of the search that a deadline decides
+    "DIRTY",  # whether searches have to be begun again before the next row
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(15)
 EXCEEDED = NAMES.index("EXCEEDED")
-NONE_FREE = (FREE, WAIT_FREE, SPARE)
+FRAME_FREE, FRAME_FRESH, FOUND_COUNT, MEMBER_COUNT, FULL, RESUME, DIRTY = map(
+    NAMES.index, ("FRAME_FREE", "FRAME_FRESH", "FOUND", "MEMBERS", "FULL", "RESUME", "DIRTY")
+)
+NONE_FREE = (FREE, WAIT_FREE, SPARE, FRAME_FREE)
 _ELEMENTS = {name: ArrayElement(COUNTERS, (Constant(at, name),)) for at, name in enumerate(NAMES)}
 
 

@@ -28,6 +28,11 @@ TOLD = Array("told")
 CHOSEN = Array("chosen")
 """Of the newest event, the nodes of the members of each relation (union_disposal.py)."""
 
+SEARCHES, FRAMES = Array("searches"), Array("frames")
+"""Of a sequence: the search of each key, and choice points (sequences/search_state.py)."""
+OUT_LENGTH, OUT_START = Array("out_length"), Array("out_start")
+"""Of relations with runs: how many members each slot has; of what a deadline decided, the first row of its search."""
+
 HEAD, TAIL, COUNT, ROOT, ROW_OF = named_constants("HEAD TAIL COUNT ROOT ROW")
 """Columns of QUEUES, the first two also of CHAINS."""
 CLOCK, FLAGS, WAITS, OLDEST = named_constants("CLOCK FLAGS WAITS OLDEST")

@@ -6,6 +6,7 @@ Gives: `Shape` and what it is made of. Never: decides whether a branch has a ker
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.representation.contents import same
@@ -16,6 +17,9 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
+
+if TYPE_CHECKING:
+    from fairlead.matching.compiled.planning.sequences.sequence_plan import SequencePlan
 
 
 class Refused(Exception):
@@ -170,6 +174,10 @@ class Shape:
     """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
     equal_slots: frozenset[int] = frozenset()
     equal_text: str = ""
+    sequence: SequencePlan | None = None
+    """What is searched, if the branch is a sequence."""
+    virtual: list[int] = field(default_factory=list)
+    """Of a sequence: slots behind those of the branch, each with the slot whose type it has (running_values.py)."""
 
     @property
     def size(self) -> int:
@@ -217,7 +225,7 @@ class Shape:
     @property
     def waits(self) -> bool:
         """Relations wait for a deadline."""
-        return bool(self.branch.waiting)
+        return bool(self.branch.waiting) or (self.sequence is not None and self.branch.timed)
 
     @property
     def windowed(self) -> bool:
@@ -226,7 +234,8 @@ class Shape:
     @property
     def timed(self) -> bool:
         """Times of events matter beside what conditions read of them."""
-        return self.windowed or any(each.timed for each in self.branch.noting)
+        limited = self.sequence is not None and self.sequence.limited
+        return self.windowed or limited or any(each.timed for each in self.branch.noting)
 
     @property
     def paired(self) -> bool:
@@ -242,6 +251,8 @@ class Shape:
         return [slot for slot, each in enumerate(self.queue_of_slot) if each == queue]
 
     def queue_of(self, slot: int) -> int:
+        if slot >= self.size and self.virtual:
+            return self.queue_of_slot[self.virtual[slot - self.size]]
         return self.queue_of_slot[slot] if slot < self.size else len(self.needed) + slot - self.size
 
     def follows(self, slot: int) -> bool:

@@ -15,6 +15,7 @@ from itertools import combinations
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.planning.comparisons import bounds_of, equal_class
 from fairlead.matching.compiled.planning.join_conditions import Across
+from fairlead.matching.compiled.planning.sequences.sequence_plan import sequence_plan
 from fairlead.matching.compiled.planning.shape import (
     ACCEPTED,
     TOO_MANY,
@@ -51,6 +52,8 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         [len(branch.slots_of_type[name]) for name in branch.queue_types],
         overlapping=overlapping(branch, catalogue),
     )
+    if branch.sequence is not None:
+        return _sequence(shape, catalogue, heard)
     shape.lanes = _lanes(shape, catalogue, heard)
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
@@ -76,6 +79,20 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
+    return _fitting(shape)
+
+
+def _sequence(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> Shape:
+    """Of a sequence all that is searched is in its plan."""
+    shape.sequence = sequence_plan(shape, catalogue)
+    shape.lanes = _lanes(shape, catalogue, heard)
+    if shape.timed and not all(lane.timed for lane in shape.lanes if lane.queues):
+        raise Refused("untimed events in a sequence with limits of time")
+    shape.whole_key = _whole_key(shape, catalogue)
+    return _fitting(shape)
+
+
+def _fitting(shape: Shape) -> Shape:
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused(TOO_MANY)
     return shape

@@ -1,0 +1,467 @@
+"""The search over the rows of one key as code: the steps of a sequence, each of which says what is done next.
+
+    step FAIL       back to the last choice point; if there is none, the first row leaves and the search begins at the next one
+    step 0, 1, …    what sequence_program.py has made of the pattern
+
+The steps stand one after the other in one loop, so that what follows is mostly the next test. At the end of the rows the open
+path stays as it is: the search continues when the next row of the key has come. That is the same as to search everything again,
+since conditions, and the clock that its rows give a key, only look back; of a clock that other keys move too, see `restarts`.
+
+Takes: a shape. Gives: the function `search`. Never: reads a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, k, w
+from fairlead.matching.compiled.codegen.sequences.search_state import (
+    FAIL,
+    SearchState,
+    bottom,
+    clock,
+    counter_of,
+    due,
+    earliest,
+    frame,
+    latest,
+    mark_of,
+    member_of,
+    pc,
+    top,
+    walked,
+)
+from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
+from fairlead.matching.compiled.codegen.sequences.sequence_matches import SequenceMatches
+from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
+from fairlead.matching.compiled.planning.sequences.running_values import RunningWord, SequencePredicate
+from fairlead.matching.compiled.planning.sequences.sequence_program import (
+    BeginStep,
+    ChooseStep,
+    EndStep,
+    LeaveStep,
+    MatchStep,
+    RepeatStep,
+    RoundStep,
+    SkippedStep,
+    SkipStep,
+    TakeStep,
+)
+from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.contents import fields_read, replaced, slots_read
+from fairlead.matching.compiled.representation.formulas import (
+    FALSE,
+    NONE,
+    TRUE,
+    TRUTH,
+    Constant,
+    Formula,
+    SlotColumn,
+    SlotField,
+    Variable,
+    all_of,
+    any_of,
+    as_float,
+    bit,
+    choice,
+    intrinsic,
+    negated,
+    variables,
+)
+from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.plans.sequence import Take
+
+LAST_TIME = TIMESTAMP_RANGE[1]
+"""No event is later."""
+node, now, row_time, fired = variables("node now row_time fired")
+"""The row that comes next; the time that the search has been told; that of the row; and the deadline that decides, or NONE."""
+fits, open_ = Variable("fits", TRUTH), Variable("open", TRUTH)
+
+
+class SearchMachine:
+    def __init__(self, shape: Shape, layout: SequenceLayout) -> None:
+        plan = shape.sequence
+        assert plan is not None
+        self.shape, self.layout, self.plan, self.program = shape, layout, plan, plan.program
+        self.state = SearchState(shape)
+        self.matches = SequenceMatches(shape, layout, self.state)
+        self.next, self.time, self.bits = layout.field("NEXT"), layout.field("TIME") if shape.timed else None, layout.field("BITS")
+
+    def body(self) -> Code:
+        """Of the function `search`: of the key k, which has rows."""
+        code = Code()
+        self.state.resume(code)
+        with code.loop():
+            count_step(code)
+            with code.when(is_halted()):
+                code.leave()
+            with code.when(pc == FAIL):
+                with code.when(frame != NONE):
+                    self.state.pop(code)
+                with code.otherwise():
+                    self.matches.drop_first(code)
+                    self._begin_again(code)
+            for at, step in enumerate(self.program.steps):
+                with code.when(pc == at):
+                    _STEPS[type(step)](self, code, at, step)
+        self.state.pause(code)
+        code.give(0)
+        return code
+
+    def _begin_again(self, code: Code) -> None:
+        """At the first row, if there is one."""
+        self.state.begin(code)
+        with code.when(QUEUES[k, HEAD] == NONE):
+            if self.shape.waits:
+                code.assign(due, LAST_TIME + 1)
+                self.matches.schedule(code)
+            code.leave()
+
+    # Rows
+
+    def _coming(self, code: Code) -> None:
+        code.assign(node, choice(QUEUES[k, HEAD], walked == NONE, self.next[walked]))
+
+    def _passed_row(self, code: Code) -> None:
+        """The row is behind the search."""
+        assert self.time is not None
+        code.assign(row_time, self.time[node])
+
+    def _deadline(self, take: Take) -> Formula | None:
+        """Until when a path that has taken something may get a row for this."""
+        assert self.time is not None or not self.plan.limited
+        limits: list[Formula] = []
+        if self.shape.windowed:
+            limits.append(self.time[QUEUES[k, HEAD]] + (self.shape.subscription.within_us or 0))  # type: ignore[index]
+        if take.gap_us is not None:
+            limits.append(self.time[top] + take.gap_us)  # type: ignore[index]
+        return limits[0] if len(limits) == 1 else intrinsic("min", *limits) if limits else None
+
+    def _has_passed(self, take: Take) -> list[Formula]:
+        limit = self._deadline(take)
+        return [] if limit is None else [top != NONE, clock > limit]
+
+    def _pause(self, code: Code, take: Take) -> None:
+        """At the end of the rows, if the path is still open."""
+        limit = self._deadline(take)
+        told: list[Formula] = [now > LAST_TIME]
+        if limit is not None:
+            told.append(all_of(top != NONE, any_of(clock > limit, now > limit)))
+        with code.when(negated(any_of(*told))):
+            if self.shape.waits:
+                code.assign(due, LAST_TIME)
+                if limit is not None:
+                    with code.when(top != NONE):
+                        code.assign(due, intrinsic("min", limit, LAST_TIME))
+                self.matches.schedule(code)
+            code.leave()
+
+    def _test(self, code: Code, take: Take) -> None:
+        """Whether the row that comes fits: `fits`. Then the words of the slot count it."""
+        tests: list[Formula] = []
+        if self.shape.timed:
+            code.assign(row_time, self.time[node])  # type: ignore[index]
+        if take.gap_us is not None:
+            tests.append(any_of(top == NONE, row_time - self.time[top] <= take.gap_us))  # type: ignore[index]
+        if self.shape.windowed:
+            span = intrinsic("max", latest, row_time) - intrinsic("min", earliest, row_time)
+            tests.append(any_of(top == NONE, span <= (self.shape.subscription.within_us or 0)))
+        words = self.plan.words_of(take.slot)
+        asked = self.plan.asked.get(take.slot, ())
+        until = self.plan.untils.get(take.slot)
+        code.assign(fits, bit(self.bits[node], take.slot) != 0)
+        if not (tests or asked or until or words):
+            return
+        with code.when(fits):
+            self._go_back(code, [*asked, *([until] if until is not None else [])])
+            self._count_row(code, words)
+            if until is not None:
+                tests.append(negated(all_of(*self._there(until), self._placed(until.formula, take.slot))))
+            for each in asked:
+                test = self._placed(each.formula, take.slot)
+                there = self._there(each)
+                tests.append(any_of(negated(all_of(*there)), test) if there else test)
+            if tests:
+                code.assign(fits, all_of(*tests))
+            if words and tests:
+                with code.when(negated(fits)):
+                    self._uncount_row(code, words)
+
+    def _count_row(self, code: Code, words: list[RunningWord]) -> None:
+        if words:
+            code.together(*((_before(each), each.number) for each in words))
+            code.together(*((each.number, self._placed(each.then, each.slot)) for each in words))
+
+    def _uncount_row(self, code: Code, words: list[RunningWord]) -> None:
+        for each in words:
+            code.assign(each.number, _before(each))
+
+    def _there(self, predicate: SequencePredicate) -> list[Formula]:
+        """The path has as many events as the condition looks back to."""
+        return [_earlier(slot) != NONE for slot in self._looked_at(predicate)[-1:]]
+
+    def _looked_at(self, predicate: SequencePredicate) -> list[int]:
+        """The slots of earlier events in it, the nearest first."""
+        found = [slot for slot in slots_read(predicate.formula) if slot in self.plan.earlier]
+        return sorted(found, key=lambda slot: self.plan.earlier[slot][1])
+
+    def _go_back(self, code: Code, asked: list[SequencePredicate]) -> None:
+        """The earlier events of the path that the conditions read: those that the type of their slot accepts."""
+        found = {self.plan.earlier[slot]: slot for each in asked for slot in self._looked_at(each)}
+        for of, most in {slot: max(back for at, back in found if at == slot) for slot, _ in found}.items():
+            at: Formula = top
+            for back in range(1, most + 1):
+                here = Variable(f"back{back}_{of}")
+                code.assign(here, at if back == 1 else choice(NONE, at == NONE, self.layout.field("BEFORE")[at]))
+                accepted = self._accepted(of, here)
+                if accepted is not None:
+                    with code.loop(all_of(here != NONE, negated(accepted))):
+                        count_step(code)
+                        code.assign(here, self.layout.field("BEFORE")[here])
+                if (of, back) in found:
+                    code.assign(_earlier(found[of, back]), here)
+                at = here
+
+    def _accepted(self, slot: int, at: Formula) -> Formula | None:
+        """Whether the type of the slot accepts an event; None if it accepts all."""
+        queue = self.shape.queue_of_slot[slot]
+        mine = [number for number, lane in enumerate(self.shape.lanes) if queue in lane.queues]
+        if len(mine) == sum(1 for lane in self.shape.lanes if lane.queues):
+            return None
+        return any_of(*(self.layout.field("LANE")[at] == number for number in mine))
+
+    def _placed(self, formula: Formula, about: int | None) -> Formula:
+        """With events where the search has them. `about`: the slot of the row that comes."""
+
+        def place(part: SlotColumn | SlotField) -> Formula:
+            at: Formula = node if part.slot == about else member_of(part.slot)
+            if part.slot in self.plan.earlier:
+                at = _earlier(part.slot)
+            if isinstance(part, SlotField):
+                return self.layout.field(part.field)[at]
+            stored = self.layout.column(part.column)[at]
+            return as_float(stored) if self.shape.columns[part.column].is_double else stored
+
+        made: Formula = replaced(formula, place)
+        return made
+
+    def _choice_point(self, code: Code, at: int, again: int, words: list[RunningWord], skipped: bool) -> None:
+        """Before the row is taken. `skipped`: what is tried later begins behind it. Without room the search pauses here."""
+        with code.when(negated(self.state.has_room())):
+            self._uncount_row(code, words)
+            code.assign(counter("FULL"), 1)
+            code.leave()
+        instead: dict[str, Formula] = {each.number.name: _before(each) for each in words}
+        if skipped:
+            instead[walked.name] = node
+            if self.plan.limited:
+                instead[clock.name] = intrinsic("max", clock, row_time)
+        self.state.push(code, again, instead)
+
+    def _commit(self, code: Code, take: Take) -> None:
+        """The row is taken."""
+        self.layout_take(code, take.slot)
+        if self.shape.windowed:
+            with code.when(top == NONE):
+                code.assign(earliest, row_time)
+                code.assign(latest, row_time)
+            with code.otherwise():
+                code.assign(earliest, intrinsic("min", earliest, row_time))
+                code.assign(latest, intrinsic("max", latest, row_time))
+        if self.plan.limited:
+            code.assign(clock, intrinsic("max", clock, row_time))
+        code.assign(top, node)
+        code.assign(walked, node)
+        if take.slot in self.plan.members_read:
+            code.assign(member_of(take.slot), node)
+
+    def layout_take(self, code: Code, slot: int) -> None:
+        code.assign(self.layout.field("BEFORE")[node], top)
+        code.assign(self.layout.field("TAKEN")[node], slot)
+
+    # Steps
+
+    def _take(self, code: Code, at: int, step: TakeStep) -> None:
+        take, words = step.take, self.plan.words_of(step.take.slot)
+        self._coming(code)
+        code.assign(fits, FALSE)
+        code.assign(open_, TRUE)
+        passed = self._has_passed(take)
+        with ExitStack() as blocks:
+            if passed:
+                with code.when(all_of(*passed)):
+                    code.assign(pc, FAIL)
+                    code.proceed()
+            with code.when(node == NONE):
+                self._pause(code, take)
+                code.assign(pc, FAIL)
+                code.proceed()
+            self._test(code, take)
+        with code.when(fits):
+            if step.skipping:
+                with code.when(top != NONE) if self._can_begin(at) else _always(code):
+                    self._choice_point(code, at, at, words, True)
+            self._commit(code, take)
+            if step.counter is not None:
+                count = counter_of(step.counter)
+                code.assign(count, 1 if step.begins else count + 1)
+            code.assign(pc, step.following)
+        with code.otherwise():
+            if step.skipping:
+                with code.when(top == NONE) if self._can_begin(at) else code.when(FALSE):
+                    code.assign(pc, FAIL)
+                with code.otherwise():
+                    if self.plan.limited:
+                        code.assign(clock, intrinsic("max", clock, row_time))
+                    code.assign(walked, node)
+            else:
+                code.assign(pc, FAIL)
+            code.proceed()
+
+    def _can_begin(self, at: int) -> bool:
+        """Whether a search can come to the step without a row."""
+        return at in self.empty_steps
+
+    @property
+    def empty_steps(self) -> frozenset[int]:
+        return self.program.before_any_row
+
+    def _repeat(self, code: Code, at: int, step: RepeatStep) -> None:
+        take, words = step.take, self.plan.words_of(step.take.slot)
+        count = None if step.counter is None else counter_of(step.counter)
+        passed = self._has_passed(take)
+        self._coming(code)
+        code.assign(fits, FALSE)
+        goes_on: list[Formula] = [] if step.most is None or count is None else [count < step.most]
+        goes_on += [negated(all_of(*passed))] if passed else []
+        with code.when(all_of(*goes_on)):
+            with code.when(node == NONE):
+                self._pause(code, take)
+            with code.otherwise():
+                self._test(code, take)
+        with code.when(fits):
+            with code.when(count >= step.least) if count is not None and step.least > 1 else _always(code):
+                self._choice_point(code, at, step.following, words, False)
+            self._commit(code, take)
+            if count is not None:
+                code.increase(count)
+            code.proceed()
+        if count is not None and step.least > 1:
+            with code.when(count < step.least):
+                code.assign(pc, FAIL)
+                code.proceed()
+        code.assign(pc, step.following)
+
+    def _leave(self, code: Code, at: int, step: LeaveStep) -> None:
+        count = None if step.counter is None else counter_of(step.counter)
+        code.assign(pc, step.following)
+        if count is not None and step.least > 1:
+            with code.when(count < step.least):
+                code.assign(pc, step.more)
+                code.proceed()
+        with code.when(count < step.most) if count is not None and step.most is not None else _always(code):
+            self._alternative(code, at, step.more)
+
+    def _alternative(self, code: Code, at: int, again: int) -> None:
+        """A choice point here; the step is done again where there is no room for it."""
+        with code.when(negated(self.state.has_room())):
+            code.assign(pc, at)
+            code.assign(counter("FULL"), 1)
+            code.leave()
+        self.state.push(code, again)
+
+    def _skip(self, code: Code, at: int, step: SkipStep) -> None:
+        with code.when(top != NONE):
+            self._alternative(code, at, step.further)
+        code.assign(pc, step.following)
+
+    def _skipped(self, code: Code, at: int, step: SkippedStep) -> None:
+        self._coming(code)
+        with code.when(node == NONE):
+            code.assign(pc, FAIL)
+            code.proceed()
+        if self.plan.limited:
+            code.assign(clock, intrinsic("max", clock, self.time[node]))  # type: ignore[index]
+        code.assign(walked, node)
+        code.assign(pc, step.following)
+        code.proceed()
+
+    def _choose(self, code: Code, at: int, step: ChooseStep) -> None:
+        room = len(step.options) - 1
+        with code.when(negated(self.matches.frames_left(room))):
+            code.assign(counter("FULL"), 1)
+            code.leave()
+        for each in reversed(step.options[1:]):
+            self.state.push(code, each)
+        code.assign(pc, step.options[0])
+
+    def _begin(self, code: Code, at: int, step: BeginStep) -> None:
+        code.assign(counter_of(step.counter), 0)
+        code.assign(pc, step.following)
+
+    def _round(self, code: Code, at: int, step: RoundStep) -> None:
+        count = counter_of(step.counter)
+        if step.mark is not None:
+            with code.when(all_of(count > step.least, mark_of(step.mark) == top)):
+                code.assign(pc, FAIL)
+                code.proceed()
+        first, second = (step.body, step.following) if step.longest else (step.following, step.body)
+        both: list[Formula] = [count >= step.least] if step.least else []
+        both += [count < step.most] if step.most is not None else []
+        with code.when(all_of(*both)):
+            self._alternative(code, at, second if step.longest or step.mark is None else second)
+            code.assign(pc, first)
+        with code.otherwise():
+            code.assign(pc, step.body if not step.least else choice(step.body, count < step.least, step.following))
+            if not step.least:
+                code.assign(pc, step.following)
+        if step.mark is not None:
+            code.assign(mark_of(step.mark), top)
+        code.proceed()
+
+    def _end(self, code: Code, at: int, step: EndStep) -> None:
+        code.increase(counter_of(step.counter))
+        code.assign(pc, step.following)
+        code.proceed()
+
+    def _match(self, code: Code, at: int, step: MatchStep) -> None:
+        tests: list[Formula] = [top != NONE] if self._can_begin(at) else []
+        tests += [self._placed(each, None) for each in self.plan.having]
+        if tests:
+            with code.when(negated(all_of(*tests))):
+                code.assign(pc, FAIL)
+                code.proceed()
+        self.matches.deliver(code)
+        self.matches.dispose(code)
+        self.state.forget(code)
+        self._begin_again(code)
+        code.proceed()
+
+
+def _always(code: Code):  # type: ignore[no-untyped-def]
+    return ExitStack()
+
+
+def _before(word: RunningWord) -> Variable:
+    return Variable(f"was_{word.number.name}", word.number.type)
+
+
+def _earlier(slot: int) -> Variable:
+    return Variable(f"earlier{slot}")
+
+
+_STEPS: dict[type, Callable[..., None]] = {
+    TakeStep: SearchMachine._take,
+    RepeatStep: SearchMachine._repeat,
+    LeaveStep: SearchMachine._leave,
+    SkipStep: SearchMachine._skip,
+    SkippedStep: SearchMachine._skipped,
+    ChooseStep: SearchMachine._choose,
+    BeginStep: SearchMachine._begin,
+    RoundStep: SearchMachine._round,
+    EndStep: SearchMachine._end,
+    MatchStep: SearchMachine._match,
+}
