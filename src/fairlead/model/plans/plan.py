@@ -25,6 +25,7 @@ from fairlead.model.guarantee import Guarantee
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import Expression, Predicate
 from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.sequence import SequencePart
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,10 @@ class Branch:
     """The slots of the element that DISPOSAL UPTO names."""
     having: tuple[Predicate, ...] = ()
     """Conditions on whole runs: what they read of a run are aggregates."""
+    sequence: SequencePart | None = None
+    """The pattern over the rows of a key, if the branch is a sequence."""
+    timed: bool = False
+    """A sequence that can end because a time passes: it is told the time, as an absence is."""
 
     @cached_property
     def runs(self) -> Mapping[int, Quantifier]:
@@ -222,7 +227,7 @@ class Subscription:
 
     def disposal_of(self, branch: Branch) -> Disposal:
         """ADVANCE n is PREFIX INFIX where a match has no more than n events of a type."""
-        if self.disposal is not Disposal.ADVANCE or self.matching.all:
+        if self.disposal is not Disposal.ADVANCE or self.matching.all or branch.sequence is not None:
             return self.disposal
         most = max(map(len, branch.slots_of_type.values()))
         return Disposal.PREFIX_INFIX if self.advance >= most else self.disposal
@@ -234,7 +239,11 @@ class Subscription:
     @cached_property
     def waits(self) -> bool:
         """Some of its relations wait until a time has passed, so it needs the time."""
-        return any(branch.waiting for branch in self.branches)
+        return any(branch.waiting or branch.timed for branch in self.branches)
+
+    @cached_property
+    def has_sequences(self) -> bool:
+        return any(branch.sequence is not None for branch in self.branches)
 
     @cached_property
     def has_runs(self) -> bool:
