@@ -15,6 +15,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     FIRED_BORN,
     FIRED_DUE,
     FIRED_REF,
+    FRAMES,
     HEAP,
     KEY_TABLE,
     KEY_VALUES,
@@ -24,14 +25,18 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     MEMBERS,
     NODES,
     OUT_AT,
+    OUT_BORN,
     OUT_DUE,
     OUT_KEY,
+    OUT_LENGTH,
     OUT_REF,
+    OUT_START,
     PLANS,
     QUEUES,
     RANKS,
     ROWS,
     SCRATCH,
+    SEARCHES,
     TOLD,
     TREES,
     WAITING,
@@ -50,8 +55,8 @@ PAIR_LANE, PAIR_ROW, PAIR_KEY, PAIR_WORD, PAIR_BITS = "pair_lane", "pair_row", "
 """Where rows come as pairs of row and instance, one element for each pair."""
 STATE: tuple[Array | Variable, ...] = (
     TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
-    PLANS, MEMBERS, CHOSEN, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE,
-    FIRED_BORN, base, kbase, within, until, last,
+    PLANS, MEMBERS, CHOSEN, SEARCHES, FRAMES, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE,
+    FIRED_BORN, OUT_LENGTH, OUT_START, OUT_BORN, base, kbase, within, until, last,
 )  # fmt: skip
 """The arguments that do not depend on the lanes, in their order."""
 

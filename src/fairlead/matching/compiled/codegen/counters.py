@@ -30,6 +30,7 @@ NAMES = (
     "FULL",  # whether there is no room for a relation or a choice point: a search has paused in the middle
     "RESUME",  # what paused: 1 the search after a row, 2 one that a deadline has decided
     "START",  # the first row of the search that a deadline decides
+    "BORN",  # and its last one
     "DIRTY",  # whether searches have to be begun again before the next row
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(15)

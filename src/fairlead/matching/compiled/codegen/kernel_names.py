@@ -30,8 +30,8 @@ CHOSEN = Array("chosen")
 
 SEARCHES, FRAMES = Array("searches"), Array("frames")
 """Of a sequence: the search of each key, and choice points (sequences/search_state.py)."""
-OUT_LENGTH, OUT_START = Array("out_length"), Array("out_start")
-"""Of relations with runs: how many members each slot has; of what a deadline decided, the first row of its search."""
+OUT_LENGTH, OUT_START, OUT_BORN = Array("out_length"), Array("out_start"), Array("out_born")
+"""Of relations with runs: how many members each slot has; of what a deadline decided, the first and the last row of its search."""
 
 HEAD, TAIL, COUNT, ROOT, ROW_OF = named_constants("HEAD TAIL COUNT ROOT ROW")
 """Columns of QUEUES, the first two also of CHAINS."""

@@ -35,8 +35,19 @@ class Refusal:
         return f"'{self.subscription.name}' cannot be compiled to machine code ({self.reason})"
 
 
+def has_kernels(plan: Plan) -> bool:
+    """Whether a unit can move to kernels. What is refused for another reason than runs and sequences is so before it runs."""
+    found = [each for each in plan.subscriptions if each.has_runs or each.has_sequences]
+    return not any(refusal_of(plan, each) for each in found)
+
+
+def has_loose_runs(subscription: Subscription) -> bool:
+    """Runs of branches that are no sequences."""
+    return any(branch.runs and branch.sequence is None for branch in subscription.branches)
+
+
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
-    if subscription.has_runs:
+    if has_loose_runs(subscription):
         return Refusal(subscription, RUNS)
     try:
         for branch in subscription.branches:

@@ -28,6 +28,7 @@ from fairlead.matching.compiled.running.paths import widest
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.retention import forget_keys
 from fairlead.matching.compiled.running.rounds import ranks_of
+from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
 from fairlead.matching.results.chunk import Words
 from fairlead.matching.results.event_store import Store
 from fairlead.matching.results.member_words import MemberWords
@@ -71,9 +72,11 @@ class KernelLane:
         self.store = Store()
         read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
         self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
-        self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
-        """Of the subscriptions that wait for something."""
-        self.seen = dict.fromkeys(self.clocks, NEVER)
+        waiting = [each for each in self.families if each.kernel.shape.waits]
+        self.sequences = [each for each in self.families if each.kernel.shape.sequence is not None]
+        self.clocks = {each.members[0].subscription.name: each.clock for each in (*self.sequences, *waiting)}
+        """Of the subscriptions that wait for something, at least for the end of the input."""
+        self.seen = dict.fromkeys((each.members[0].subscription.name for each in waiting), NEVER)
         """Likewise, the latest time that each has seen."""
         self.limits = limits_of(plan)
         """LIMITs, by subscription."""
@@ -100,7 +103,7 @@ class KernelLane:
         return [each.name for each in self.plan.subscriptions if each.name in found]
 
     def _delivered(self, logged: KernelBatch, until: int, last: int) -> Relations:
-        if not self.levels.needed:
+        if not self.levels.needed and (until == NEVER or not self.sequences):
             blocks = self._limited([block for family in self.families for block in self._fed(family, logged)])
         else:
             blocks = self._by_levels(logged, until, last)
@@ -307,7 +310,8 @@ def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) ->
         (first, branch), others = group[0], [each for _, each in group[1:]]
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
-        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
+        of = KernelBranch if branch.sequence is None else SequenceKernel
+        kernel = of(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
         members = [each for each, _ in group]
         reads = first.subscription.reads(plan.catalogue)
         made.append(Family(members, kernel, reads, reads | heard))

@@ -13,7 +13,7 @@ Takes: a shape. Gives: the function `search`. Never: reads a batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import nullcontext
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, k, w
@@ -33,6 +33,7 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     top,
     walked,
 )
+from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, SequenceDeadlines, fired, now
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.codegen.sequences.sequence_matches import SequenceMatches
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
@@ -71,14 +72,11 @@ from fairlead.matching.compiled.representation.formulas import (
     negated,
     variables,
 )
-from fairlead.model.events.values import TIMESTAMP_RANGE
 from fairlead.model.plans.sequence import Take
 
-LAST_TIME = TIMESTAMP_RANGE[1]
-"""No event is later."""
-node, now, row_time, fired = variables("node now row_time fired")
-"""The row that comes next; the time that the search has been told; that of the row; and the deadline that decides, or NONE."""
-fits, open_ = Variable("fits", TRUTH), Variable("open", TRUTH)
+node, row_time = variables("node row_time")
+"""The row that comes next, and its time."""
+fits = Variable("fits", TRUTH)
 
 
 class SearchMachine:
@@ -87,8 +85,9 @@ class SearchMachine:
         assert plan is not None
         self.shape, self.layout, self.plan, self.program = shape, layout, plan, plan.program
         self.state = SearchState(shape)
-        self.matches = SequenceMatches(shape, layout, self.state)
-        self.next, self.time, self.bits = layout.field("NEXT"), layout.field("TIME") if shape.timed else None, layout.field("BITS")
+        self.matches, self.deadlines = SequenceMatches(shape, layout, self.state), SequenceDeadlines(shape, layout)
+        self.next, self.bits = layout.field("NEXT"), layout.field("BITS")
+        self.time = layout.field("TIME") if shape.timed else None
 
     def body(self) -> Code:
         """Of the function `search`: of the key k, which has rows."""
@@ -117,7 +116,7 @@ class SearchMachine:
         with code.when(QUEUES[k, HEAD] == NONE):
             if self.shape.waits:
                 code.assign(due, LAST_TIME + 1)
-                self.matches.schedule(code)
+                self.deadlines.schedule(code)
             code.leave()
 
     # Rows
@@ -125,50 +124,43 @@ class SearchMachine:
     def _coming(self, code: Code) -> None:
         code.assign(node, choice(QUEUES[k, HEAD], walked == NONE, self.next[walked]))
 
-    def _passed_row(self, code: Code) -> None:
-        """The row is behind the search."""
-        assert self.time is not None
-        code.assign(row_time, self.time[node])
-
     def _deadline(self, take: Take) -> Formula | None:
         """Until when a path that has taken something may get a row for this."""
-        assert self.time is not None or not self.plan.limited
         limits: list[Formula] = []
-        if self.shape.windowed:
-            limits.append(self.time[QUEUES[k, HEAD]] + (self.shape.subscription.within_us or 0))  # type: ignore[index]
-        if take.gap_us is not None:
-            limits.append(self.time[top] + take.gap_us)  # type: ignore[index]
+        if self.time is not None and self.shape.windowed:
+            limits.append(self.time[QUEUES[k, HEAD]] + (self.shape.subscription.within_us or 0))
+        if self.time is not None and take.gap_us is not None:
+            limits.append(self.time[top] + take.gap_us)
         return limits[0] if len(limits) == 1 else intrinsic("min", *limits) if limits else None
 
-    def _has_passed(self, take: Take) -> list[Formula]:
+    def _has_passed(self, at: int, take: Take) -> list[Formula]:
         limit = self._deadline(take)
-        return [] if limit is None else [top != NONE, clock > limit]
+        if limit is None or not self._can_continue(at):
+            return []
+        return [*([top != NONE] if self._can_begin(at) else []), clock > limit]
 
     def _pause(self, code: Code, take: Take) -> None:
-        """At the end of the rows, if the path is still open."""
+        """At the end of the rows (some were taken), if the path is still open."""
         limit = self._deadline(take)
-        told: list[Formula] = [now > LAST_TIME]
-        if limit is not None:
-            told.append(all_of(top != NONE, any_of(clock > limit, now > limit)))
+        told: list[Formula] = [now > LAST_TIME] if limit is None else [now > intrinsic("min", limit, LAST_TIME)]
         with code.when(negated(any_of(*told))):
             if self.shape.waits:
-                code.assign(due, LAST_TIME)
-                if limit is not None:
-                    with code.when(top != NONE):
-                        code.assign(due, intrinsic("min", limit, LAST_TIME))
-                self.matches.schedule(code)
+                code.assign(due, LAST_TIME if limit is None else intrinsic("min", limit, LAST_TIME))
+                self.deadlines.schedule(code)
             code.leave()
 
-    def _test(self, code: Code, take: Take) -> None:
+    def _test(self, code: Code, at: int, take: Take) -> None:
         """Whether the row that comes fits: `fits`. Then the words of the slot count it."""
         tests: list[Formula] = []
-        if self.shape.timed:
-            code.assign(row_time, self.time[node])  # type: ignore[index]
-        if take.gap_us is not None:
-            tests.append(any_of(top == NONE, row_time - self.time[top] <= take.gap_us))  # type: ignore[index]
-        if self.shape.windowed:
-            span = intrinsic("max", latest, row_time) - intrinsic("min", earliest, row_time)
-            tests.append(any_of(top == NONE, span <= (self.shape.subscription.within_us or 0)))
+        if self.time is not None:
+            code.assign(row_time, self.time[node])
+        if self._can_continue(at):
+            begins: list[Formula] = [top == NONE] if self._can_begin(at) else []
+            if take.gap_us is not None and self.time is not None:
+                tests.append(any_of(*begins, row_time - self.time[top] <= take.gap_us))
+            if self.shape.windowed:
+                span = intrinsic("max", latest, row_time) - intrinsic("min", earliest, row_time)
+                tests.append(any_of(*begins, span <= (self.shape.subscription.within_us or 0)))
         words = self.plan.words_of(take.slot)
         asked = self.plan.asked.get(take.slot, ())
         until = self.plan.untils.get(take.slot)
@@ -248,7 +240,7 @@ class SearchMachine:
         made: Formula = replaced(formula, place)
         return made
 
-    def _choice_point(self, code: Code, at: int, again: int, words: list[RunningWord], skipped: bool) -> None:
+    def _choice_point(self, code: Code, again: int, words: list[RunningWord], skipped: bool) -> None:
         """Before the row is taken. `skipped`: what is tried later begins behind it. Without room the search pauses here."""
         with code.when(negated(self.state.has_room())):
             self._uncount_row(code, words)
@@ -261,142 +253,131 @@ class SearchMachine:
                 instead[clock.name] = intrinsic("max", clock, row_time)
         self.state.push(code, again, instead)
 
-    def _commit(self, code: Code, take: Take) -> None:
+    def _commit(self, code: Code, at: int, take: Take) -> None:
         """The row is taken."""
-        self.layout_take(code, take.slot)
+        code.assign(self.layout.field("BEFORE")[node], top)
+        code.assign(self.layout.field("TAKEN")[node], take.slot)
         if self.shape.windowed:
-            with code.when(top == NONE):
-                code.assign(earliest, row_time)
-                code.assign(latest, row_time)
-            with code.otherwise():
-                code.assign(earliest, intrinsic("min", earliest, row_time))
-                code.assign(latest, intrinsic("max", latest, row_time))
-        if self.plan.limited:
-            code.assign(clock, intrinsic("max", clock, row_time))
+            first = choice(row_time, top == NONE, intrinsic("min", earliest, row_time))
+            last = choice(row_time, top == NONE, intrinsic("max", latest, row_time))
+            if not self._can_begin(at):
+                first, last = first.no, last.no  # type: ignore[assignment]
+            code.together((earliest, first), (latest, last))
+        self._pass_row(code, self.plan.limited)
         code.assign(top, node)
-        code.assign(walked, node)
         if take.slot in self.plan.members_read:
             code.assign(member_of(take.slot), node)
 
-    def layout_take(self, code: Code, slot: int) -> None:
-        code.assign(self.layout.field("BEFORE")[node], top)
-        code.assign(self.layout.field("TAKEN")[node], slot)
+    def _can_begin(self, at: int) -> bool:
+        """Whether the search can come to the step without a row."""
+        return at in self.program.before_rows
+
+    def _can_continue(self, at: int) -> bool:
+        """Whether it can come to it with one."""
+        return at in self.program.after_rows
 
     # Steps
 
     def _take(self, code: Code, at: int, step: TakeStep) -> None:
         take, words = step.take, self.plan.words_of(step.take.slot)
         self._coming(code)
-        code.assign(fits, FALSE)
-        code.assign(open_, TRUE)
-        passed = self._has_passed(take)
-        with ExitStack() as blocks:
-            if passed:
-                with code.when(all_of(*passed)):
-                    code.assign(pc, FAIL)
-                    code.proceed()
-            with code.when(node == NONE):
-                self._pause(code, take)
-                code.assign(pc, FAIL)
+        passed = self._has_passed(at, take)
+        if passed:
+            with code.when(all_of(*passed)):
+                self._fail(code)
+        with code.when(node == NONE):
+            self._pause(code, take)
+            self._fail(code)
+        self._test(code, at, take)
+        with code.when(negated(fits)):
+            if step.skipping:
+                if at in self.program.before_rows:
+                    with code.when(top == NONE):
+                        self._fail(code)
+                self._pass_row(code, self.plan.limited)
                 code.proceed()
-            self._test(code, take)
-        with code.when(fits):
-            if step.skipping:
-                with code.when(top != NONE) if self._can_begin(at) else _always(code):
-                    self._choice_point(code, at, at, words, True)
-            self._commit(code, take)
-            if step.counter is not None:
-                count = counter_of(step.counter)
-                code.assign(count, 1 if step.begins else count + 1)
-            code.assign(pc, step.following)
-        with code.otherwise():
-            if step.skipping:
-                with code.when(top == NONE) if self._can_begin(at) else code.when(FALSE):
-                    code.assign(pc, FAIL)
-                with code.otherwise():
-                    if self.plan.limited:
-                        code.assign(clock, intrinsic("max", clock, row_time))
-                    code.assign(walked, node)
             else:
-                code.assign(pc, FAIL)
-            code.proceed()
+                self._fail(code)
+        if step.skipping:
+            with code.when(top != NONE) if at in self.program.before_rows else nullcontext():
+                self._choice_point(code, at, words, True)
+        self._commit(code, at, take)
+        if step.counter is not None:
+            count = counter_of(step.counter)
+            code.assign(count, 1 if step.begins else count + 1)
+        code.assign(pc, step.following)
 
-    def _can_begin(self, at: int) -> bool:
-        """Whether a search can come to the step without a row."""
-        return at in self.empty_steps
+    def _fail(self, code: Code) -> None:
+        code.assign(pc, FAIL)
+        code.proceed()
 
-    @property
-    def empty_steps(self) -> frozenset[int]:
-        return self.program.before_any_row
+    def _pass_row(self, code: Code, limited: bool) -> None:
+        if limited:
+            code.assign(clock, intrinsic("max", clock, row_time))
+        code.assign(walked, node)
 
     def _repeat(self, code: Code, at: int, step: RepeatStep) -> None:
         take, words = step.take, self.plan.words_of(step.take.slot)
         count = None if step.counter is None else counter_of(step.counter)
-        passed = self._has_passed(take)
+        passed = self._has_passed(at, take)
         self._coming(code)
         code.assign(fits, FALSE)
         goes_on: list[Formula] = [] if step.most is None or count is None else [count < step.most]
         goes_on += [negated(all_of(*passed))] if passed else []
-        with code.when(all_of(*goes_on)):
+        with code.when(all_of(*goes_on)) if goes_on else nullcontext():
             with code.when(node == NONE):
                 self._pause(code, take)
             with code.otherwise():
-                self._test(code, take)
+                self._test(code, at, take)
         with code.when(fits):
-            with code.when(count >= step.least) if count is not None and step.least > 1 else _always(code):
-                self._choice_point(code, at, step.following, words, False)
-            self._commit(code, take)
+            with code.when(count >= step.least) if count is not None and step.least > 1 else nullcontext():
+                self._choice_point(code, step.following, words, False)
+            self._commit(code, at, take)
             if count is not None:
                 code.increase(count)
             code.proceed()
         if count is not None and step.least > 1:
             with code.when(count < step.least):
-                code.assign(pc, FAIL)
-                code.proceed()
+                self._fail(code)
         code.assign(pc, step.following)
 
     def _leave(self, code: Code, at: int, step: LeaveStep) -> None:
         count = None if step.counter is None else counter_of(step.counter)
-        code.assign(pc, step.following)
         if count is not None and step.least > 1:
             with code.when(count < step.least):
                 code.assign(pc, step.more)
                 code.proceed()
-        with code.when(count < step.most) if count is not None and step.most is not None else _always(code):
-            self._alternative(code, at, step.more)
+        with code.when(count < step.most) if count is not None and step.most is not None else nullcontext():
+            self._require_room(code)
+            self.state.push(code, step.more)
+        code.assign(pc, step.following)
 
-    def _alternative(self, code: Code, at: int, again: int) -> None:
-        """A choice point here; the step is done again where there is no room for it."""
+    def _require_room(self, code: Code) -> None:
+        """For a choice point: otherwise the search pauses before this step."""
         with code.when(negated(self.state.has_room())):
-            code.assign(pc, at)
             code.assign(counter("FULL"), 1)
             code.leave()
-        self.state.push(code, again)
 
     def _skip(self, code: Code, at: int, step: SkipStep) -> None:
         with code.when(top != NONE):
-            self._alternative(code, at, step.further)
+            self._require_room(code)
+            self.state.push(code, step.further)
         code.assign(pc, step.following)
 
     def _skipped(self, code: Code, at: int, step: SkippedStep) -> None:
         self._coming(code)
         with code.when(node == NONE):
-            code.assign(pc, FAIL)
-            code.proceed()
-        if self.plan.limited:
-            code.assign(clock, intrinsic("max", clock, self.time[node]))  # type: ignore[index]
-        code.assign(walked, node)
+            self._fail(code)
+        if self.time is not None and self.plan.limited:
+            code.assign(row_time, self.time[node])
+        self._pass_row(code, self.plan.limited)
         code.assign(pc, step.following)
         code.proceed()
 
     def _choose(self, code: Code, at: int, step: ChooseStep) -> None:
-        room = len(step.options) - 1
-        with code.when(negated(self.matches.frames_left(room))):
-            code.assign(counter("FULL"), 1)
-            code.leave()
-        for each in reversed(step.options[1:]):
-            self.state.push(code, each)
-        code.assign(pc, step.options[0])
+        self._require_room(code)
+        self.state.push(code, step.other)
+        code.assign(pc, step.following)
 
     def _begin(self, code: Code, at: int, step: BeginStep) -> None:
         code.assign(counter_of(step.counter), 0)
@@ -406,20 +387,21 @@ class SearchMachine:
         count = counter_of(step.counter)
         if step.mark is not None:
             with code.when(all_of(count > step.least, mark_of(step.mark) == top)):
-                code.assign(pc, FAIL)
-                code.proceed()
-        first, second = (step.body, step.following) if step.longest else (step.following, step.body)
-        both: list[Formula] = [count >= step.least] if step.least else []
-        both += [count < step.most] if step.most is not None else []
-        with code.when(all_of(*both)):
-            self._alternative(code, at, second if step.longest or step.mark is None else second)
-            code.assign(pc, first)
-        with code.otherwise():
-            code.assign(pc, step.body if not step.least else choice(step.body, count < step.least, step.following))
-            if not step.least:
-                code.assign(pc, step.following)
+                self._fail(code)
+        self._require_room(code)
         if step.mark is not None:
             code.assign(mark_of(step.mark), top)
+        first, second = (step.body, step.following) if step.longest else (step.following, step.body)
+        code.assign(pc, first)
+        if step.least:
+            with code.when(count < step.least):
+                code.assign(pc, step.body)
+                code.proceed()
+        if step.most is not None:
+            with code.when(count >= step.most):
+                code.assign(pc, step.following)
+                code.proceed()
+        self.state.push(code, second)
         code.proceed()
 
     def _end(self, code: Code, at: int, step: EndStep) -> None:
@@ -428,7 +410,7 @@ class SearchMachine:
         code.proceed()
 
     def _match(self, code: Code, at: int, step: MatchStep) -> None:
-        tests: list[Formula] = [top != NONE] if self._can_begin(at) else []
+        tests: list[Formula] = [top != NONE] if at in self.program.before_rows else []
         tests += [self._placed(each, None) for each in self.plan.having]
         if tests:
             with code.when(negated(all_of(*tests))):
@@ -439,10 +421,6 @@ class SearchMachine:
         self.state.forget(code)
         self._begin_again(code)
         code.proceed()
-
-
-def _always(code: Code):  # type: ignore[no-untyped-def]
-    return ExitStack()
 
 
 def _before(word: RunningWord) -> Variable:

@@ -12,24 +12,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.kernel_names import FRAMES, SEARCHES, k
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS, FRAMES, SEARCHES, k
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
     NONE,
     WHOLE,
-    Array,
     ArrayElement,
     Constant,
     Formula,
     Variable,
-    all_of,
     as_bits,
     as_float,
     choice,
     variables,
 )
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 pc, frame, bottom, walked, top = variables("step frame bottom walked top")
 """The step to do; the last and the first choice point; the row that was passed last, and the one that was taken last."""
@@ -42,7 +41,8 @@ NAMES = ("PC", "FRAME", "BOTTOM", "DUE", "LISTED", "PLACE")
 LINK, AGAIN = 0, 1
 """Columns of FRAMES: the choice point before, and the step to do then. Then come the variables."""
 FAIL = Constant(-1, "FAIL")
-LOWEST = -(2**63)
+LOWEST = -Constant(2**63 - 1)
+"""No time is earlier."""
 
 
 def of_search(key: Formula, column: int) -> ArrayElement:
@@ -98,7 +98,7 @@ class SearchState:
         for each in (walked, top):
             code.assign(each, NONE)
         if self.plan.limited:
-            code.assign(clock, Constant(LOWEST + 1) - 1)
+            code.assign(clock, LOWEST)
         for each in self.words:
             code.assign(each, 0.0 if each.type == FLOAT else 0)
 
@@ -156,6 +156,20 @@ class SearchState:
             code.assign(of_frame(bottom, LINK), counter("FRAME_FREE"))
             code.assign(counter("FRAME_FREE"), frame)
             code.assign(frame, NONE)
+
+
+    def anew(self) -> KernelFunction:
+        """The search of a key, from its first row again."""
+        code = Code()
+        code.assign(frame, of_search(k, FRAME))
+        code.assign(bottom, of_search(k, BOTTOM))
+        self.forget(code)
+        for each in (*self.saved, *self.members):
+            code.assign(each, 0.0 if each.type == FLOAT else 0)
+        self.begin(code)
+        self.pause(code)
+        code.give(0)
+        return code.function("search_anew", k, SEARCHES, FRAMES, COUNTERS, rare=True)
 
 
 def _read(place: ArrayElement, variable: Variable) -> Formula:

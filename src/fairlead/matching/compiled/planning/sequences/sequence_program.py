@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import require
@@ -76,9 +77,10 @@ class SkippedStep:
 
 @dataclass(frozen=True)
 class ChooseStep:
-    """Goes on with the first of these, or else with the next."""
+    """Goes on with `following`, or else with `other`."""
 
-    options: tuple[int, ...]
+    following: int
+    other: int
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,36 @@ class SequenceProgram:
         found = [each.take for each in self.steps if isinstance(each, TakeStep | RepeatStep)]
         return list({each.slot: each for each in found}.values())
 
+    @cached_property
+    def before_rows(self) -> frozenset[int]:
+        """The steps to which a search can come before it has taken a row."""
+        return self._reached([0], through_rows=False)
+
+    @cached_property
+    def after_rows(self) -> frozenset[int]:
+        """Those to which it can come when it has taken one."""
+        taking = [each.following for each in self.steps if isinstance(each, TakeStep | RepeatStep)]
+        again = [at for at, each in enumerate(self.steps) if isinstance(each, RepeatStep)]
+        return self._reached([*taking, *again], through_rows=True)
+
+    def _reached(self, first: Sequence[int], through_rows: bool) -> frozenset[int]:
+        found: set[int] = set()
+        open_steps = list(first)
+        while open_steps:
+            at = open_steps.pop()
+            step = self.steps[at]
+            if at not in found:
+                found.add(at)
+                if through_rows or not isinstance(step, TakeStep | SkippedStep):
+                    open_steps += ways(step)
+        return frozenset(found)
+
+    @property
+    def first_slots(self) -> frozenset[int]:
+        """The slots for one of which the first row is taken."""
+        steps = [self.steps[at] for at in self.before_rows]
+        return frozenset(each.take.slot for each in steps if isinstance(each, TakeStep | RepeatStep))
+
 
 def sequence_program(part: SequencePart) -> SequenceProgram:
     return _Program(part).made()
@@ -165,7 +197,9 @@ class _Program:
             case Loop(body=Take() as take):
                 return self._run(part, take, following, skipping)
             case Choice():
-                made = self._add(ChooseStep(tuple(self._part(each, following) for each in part.parts)))
+                *parts, made = (self._part(each, following) for each in part.parts)
+                for each in reversed(parts):
+                    made = self._add(ChooseStep(each, made))
             case Loop():
                 made = self._loop(part, following)
         return self._skipping(made) if skipping else made
@@ -209,10 +243,11 @@ class _Program:
         return self.counters - 1
 
 
-def _following(step: Step) -> Sequence[int]:
+def ways(step: Step) -> Sequence[int]:
+    """The steps that can follow."""
     match step:
-        case ChooseStep(options=options):
-            return options
+        case ChooseStep():
+            return step.following, step.other
         case LeaveStep():
             return step.following, step.more
         case SkipStep():
@@ -231,14 +266,14 @@ def _order(steps: Sequence[Step], first: int) -> list[int]:
         at = open_steps.pop()
         if at not in found:
             found[at] = None
-            open_steps += reversed(_following(steps[at]))
+            open_steps += reversed(ways(steps[at]))
     return list(found)
 
 
 def _renumbered(step: Step, number: dict[int, int]) -> Step:
     match step:
         case ChooseStep():
-            return ChooseStep(tuple(number[each] for each in step.options))
+            return ChooseStep(number[step.following], number[step.other])
         case LeaveStep():
             return replace(step, following=number[step.following], more=number[step.more])
         case SkipStep():

@@ -1,0 +1,137 @@
+"""When time alone decides: of each key the moment until which its open path may get a row, and a heap of keys.
+
+A run that goes on moves its deadline with every row, so the heap is told only of earlier ones: a key whose deadline has moved
+away is put back when its turn comes.
+
+Takes: a shape. Gives: code and functions; none where no clock but that of the rows decides. Never: searches by itself.
+"""
+
+from __future__ import annotations
+
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS, HEAD, HEAP, NODES, QUEUES, SEARCHES, TAIL, k, w
+from fairlead.matching.compiled.codegen.sequences.search_state import DUE, LISTED, LOWEST, PLACE, due, of_search
+from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
+from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
+from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.formulas import NONE, Array, Formula, FunctionCall, all_of, any_of, call, variables
+from fairlead.matching.compiled.representation.statements import KernelFunction
+from fairlead.model.events.values import TIMESTAMP_RANGE
+
+LAST_TIME = TIMESTAMP_RANGE[1]
+"""No event is later."""
+now, fired, before = variables("now fired due_before")
+"""The time that a search has been told; the deadline that decides, or NOT_FIRED; and until when deadlines are decided."""
+NOT_FIRED = LOWEST
+HEAPED: tuple[Array, ...] = (HEAP, SEARCHES, COUNTERS)
+at, other, place, moved = variables("at other place moved")
+
+
+class SequenceDeadlines:
+    def __init__(self, shape: Shape, layout: SequenceLayout) -> None:
+        self.shape, self.layout = shape, layout
+
+    def schedule(self, code: Code) -> None:
+        """The open path of the key k ends after `due`."""
+        code.assign(of_search(k, DUE), due)
+        with code.when(any_of(of_search(k, PLACE) == NONE, due < of_search(k, LISTED))):
+            code.call("list_key", k, due, *HEAPED)
+
+    def functions(self, search: FunctionCall, parameters: list[Array]) -> list[KernelFunction]:
+        """`search`: how a search is called, of the key k, at the time `now` and by the deadline `fired`."""
+        return [_list_key(), _rise(), _sink(), self._fire(search, parameters)]
+
+    def _fire(self, search: FunctionCall, parameters: list[Array]) -> KernelFunction:
+        """The searches whose deadline is before a time, the earliest first, as far as there is room for what they find."""
+        code = Code()
+        with code.loop(all_of(counter("HEAP") > 0, of_search(HEAP[0], LISTED) < before)):
+            count_step(code)
+            with code.when(is_halted()):
+                code.leave()
+            code.assign(k, HEAP[0])
+            with code.when(of_search(k, DUE) != of_search(k, LISTED)):
+                self._move(code)
+                code.proceed()
+            code.assign(fired, of_search(k, DUE))
+            code.assign(now, fired + 1)
+            with code.when(counter("RESUME") != 2):
+                code.assign(counter("START"), self.layout.field("REF")[QUEUES[k, HEAD]])
+                code.assign(counter("BORN"), self.layout.field("REF")[QUEUES[k, TAIL]])
+            code.assign(counter("RESUME"), 0)
+            code.call(search.function, *search.arguments)
+            with code.when(counter("FULL") != 0):
+                code.assign(counter("RESUME"), 2)
+                code.leave()
+        code.give(0)
+        given = [each for each in parameters if each.name not in {one.name for one in (*HEAPED, QUEUES, NODES)}]
+        return code.function("fire", before, w, *HEAPED, QUEUES, NODES, *given, rare=True)
+
+    @staticmethod
+    def _move(code: Code) -> None:
+        """A key whose deadline is later than the heap says, or that has none."""
+        with code.when(of_search(k, DUE) > LAST_TIME):
+            code.assign(of_search(k, PLACE), NONE)
+            code.decrease(counter("HEAP"))
+            with code.when(counter("HEAP") > 0):
+                code.assign(HEAP[0], HEAP[counter("HEAP")])
+                code.call("sink", *HEAPED)
+        with code.otherwise():
+            code.assign(of_search(k, LISTED), of_search(k, DUE))
+            code.call("sink", *HEAPED)
+
+
+def _list_key() -> KernelFunction:
+    code = Code()
+    code.assign(place, of_search(k, PLACE))
+    with code.when(place == NONE):
+        with code.when(due > LAST_TIME):
+            code.give(0)
+        code.assign(place, counter("HEAP"))
+        code.increase(counter("HEAP"))
+        code.assign(HEAP[place], k)
+    code.assign(of_search(k, LISTED), due)
+    code.call("rise", place, *HEAPED)
+    code.give(0)
+    return code.function("list_key", k, due, *HEAPED, rare=True)
+
+
+def _rise() -> KernelFunction:
+    code = Code()
+    code.assign(k, HEAP[at])
+    with code.loop(at > 0):
+        code.assign(other, HEAP[(at - 1) >> 1])
+        with code.when(of_search(other, LISTED) <= of_search(k, LISTED)):
+            code.leave()
+        _put(code, other)
+        code.assign(at, (at - 1) >> 1)
+    _put(code, k)
+    code.give(0)
+    return code.function("rise", at, *HEAPED)
+
+
+def _sink() -> KernelFunction:
+    code = Code()
+    code.assign(moved, HEAP[0])
+    code.assign(at, 0)
+    with code.loop(2 * at + 1 < counter("HEAP")):
+        code.assign(place, 2 * at + 1)
+        with code.when(all_of(place + 1 < counter("HEAP"), _listed(HEAP[place + 1]) < _listed(HEAP[place]))):
+            code.increase(place)
+        code.assign(other, HEAP[place])
+        with code.when(_listed(moved) <= _listed(other)):
+            code.leave()
+        _put(code, other)
+        code.assign(at, place)
+    _put(code, moved)
+    code.give(0)
+    return code.function("sink", *HEAPED)
+
+
+def _put(code: Code, key: Formula) -> None:
+    code.assign(HEAP[at], key)
+    code.assign(of_search(key, PLACE), at)
+
+
+def _listed(key: Formula) -> Formula:
+    return of_search(key, LISTED)
