@@ -61,7 +61,7 @@ from fairlead.matching.compiled.representation.statements import KernelFunction,
 
 AHEAD = 8
 """How many rows ahead the memory of a key is fetched."""
-limit, rows = variables("limit rows")
+limit, rows = variables("limit row_count")
 
 
 class SequenceLoop:
