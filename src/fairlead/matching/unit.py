@@ -59,7 +59,7 @@ class UnitEngine:
         self.event_lane = EventLane(plan, matcher)
         self.lane: KernelLane | None = None
         """Kernels, once the unit has moved to them."""
-        movable = matcher is IncrementalSubscription and not any(each.has_runs for each in plan.subscriptions)
+        movable = matcher is IncrementalSubscription and not any(each.by_event for each in plan.subscriptions)
         self.kernels_from = kernels_from if movable else None
         """The amount of work after which it moves; None: never, or it has moved."""
         self.owed = 0

@@ -36,7 +36,7 @@ class Refusal:
 
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
-    if subscription.has_runs:
+    if subscription.by_event:
         return Refusal(subscription, RUNS)
     try:
         for branch in subscription.branches:
@@ -58,7 +58,7 @@ def refusals(plan: Plan) -> tuple[Refusal, ...]:
 def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        if subscription.has_runs:
+        if subscription.by_event:
             continue
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
@@ -84,7 +84,7 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     """In the order of the text; of alike subscriptions the first."""
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in () if subscription.has_runs else subscription.branches:
+        for branch in () if subscription.by_event else subscription.branches:
             key = family_key(subscription, branch)
             if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
@@ -173,7 +173,7 @@ def slow(plan: Plan) -> tuple[LintWarning, ...]:
             each.name,
         )
         for each in plan.subscriptions
-        if each.has_runs
+        if each.by_event
     )
 
 
