@@ -82,7 +82,7 @@ class SequencePattern:
             case syntax.OneOf():
                 return Choice(tuple(map(self._part, pattern.parts)))
             case syntax.InOrder():
-                return Chain(tuple(map(self._part, pattern.parts)), pattern.skips)
+                return Chain(tuple(map(self._part, pattern.parts)), pattern.skips or (True,) * (len(pattern.parts) - 1))
             case syntax.AllOf():
                 problem = "AND in a sequence, whose events are one after the other"
                 raise Fault("L100", pattern.span, problem, "write THEN or NEXT, or each order with ELSE between them")

@@ -21,6 +21,7 @@ from fairlead.matching.expressions.closures import Check, compile_condition, slo
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
+from fairlead.matching.interpreted.routes import Route, Routes
 from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
 from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
@@ -123,7 +124,7 @@ class Conjunction:
         are decided when a member arrives, and those that wait."""
         self.outlasts = any(each.before for each in policies)
         """What is noted can be all that an instance has."""
-        self.routes = _routes(branch, catalogue)
+        self.routes = Routes(branch, catalogue)
         self.needs = needs_in_front(branch)
         self.circular = is_circular(self.needs)
 
@@ -131,20 +132,7 @@ class Conjunction:
         return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.noting])
 
     def arrivals(self, event: Event) -> Sequence[tuple[Key, Route]]:
-        """The keys under which the event arrives, each with its route. If types name different key attributes and the event has
-        the same value in them, it arrives once: it is in all its queues before anything is searched."""
-        routes = self.routes.get(event.type, ())
-        found = []
-        for route in routes:
-            key = tuple([event.row[at] for at in route.key])
-            if not any(value is None or value != value for value in key):
-                found.append((key, route))
-        if len(found) < 2:
-            return found
-        together: dict[Key, Route] = {}
-        for key, route in found:
-            together[key] = together[key].with_queues_of(route) if key in together else route
-        return list(together.items())
+        return self.routes.arrivals(event)
 
     def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
         """The queues that the event enters and the clauses that note it."""
@@ -274,35 +262,6 @@ class Conjunction:
         if self.outlasts and not any(instance.queues):
             instance.loose = False
         return left
-
-
-@dataclass(frozen=True)
-class Route:
-    """The route of an event of one concrete type in a branch: the attributes of its key, its queues, and who notes it."""
-
-    key: tuple[int, ...]
-    queues: tuple[int, ...]
-    noting: tuple[int, ...]
-
-    def with_queues_of(self, other: Route) -> Route:
-        queues, noting = sorted({*self.queues, *other.queues}), sorted({*self.noting, *other.noting})
-        return Route(self.key, tuple(queues), tuple(noting))
-
-
-def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]]:
-    """By concrete type. There is one route unless overlapping types of the branch name different key attributes."""
-    keys = dict(branch.keys)
-    routes: dict[str, dict[tuple[int, ...], tuple[list[int], list[int]]]] = {}
-    targets = [(name, at, 0) for at, name in enumerate(branch.queue_types)]
-    targets += [(each.type, at, 1) for at, each in enumerate(branch.noting)]
-    for name, at, side in targets:
-        for concrete in catalogue.accepts(name):
-            key = tuple(catalogue[concrete].index[attribute] for attribute in keys.get(name, ()))
-            routes.setdefault(concrete, {}).setdefault(key, ([], []))[side].append(at)
-    return {
-        concrete: tuple(Route(key, tuple(queues), tuple(noting)) for key, (queues, noting) in found.items())
-        for concrete, found in routes.items()
-    }
 
 
 def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) -> Check:

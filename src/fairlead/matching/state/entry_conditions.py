@@ -37,6 +37,8 @@ class BranchConditions:
 
     @classmethod
     def of(cls, branch: Branch) -> BranchConditions:
+        if branch.sequence is not None:  # its rows are there whether or not they meet a condition
+            return cls(((),) * len(branch.queue_types), ((),) * len(branch.slots))
         members = [_own(branch.predicates, slot) for slot in range(len(branch.slots))]
         entered = [[members[slot] for slot in branch.slots_of_type[name]] for name in branch.queue_types]
         noted = [[_own(each.predicates, each.slot)] for each in branch.noting]

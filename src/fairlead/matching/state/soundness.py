@@ -144,9 +144,9 @@ class _Asked:
             len(branch.queue_types),
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
-            subscription.within_us,
+            subscription.within_us if branch.sequence is None else None,
             tuple((each.anchors[0], each.apart_us or 0) for each in branch.waiting),
-            can_be_loose(subscription, branch, catalogue),
+            branch.sequence is None and can_be_loose(subscription, branch, catalogue),
             needs_in_front(branch),
             tuple(
                 (len(branch.queue_types) + at, each.timed and not each.early)

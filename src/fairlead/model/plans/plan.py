@@ -249,6 +249,11 @@ class Subscription:
     def has_runs(self) -> bool:
         return any(branch.runs for branch in self.branches)
 
+    @property
+    def by_event(self) -> bool:
+        """It is matched event by event: there is no machine code for runs and sequences."""
+        return self.has_runs or self.has_sequences
+
     @cached_property
     def types(self) -> tuple[str, ...]:
         """Every type named by the subscription, sorted; those that only tell it the time too."""

@@ -78,9 +78,9 @@ class InOrder:
 
     parts: tuple[Pattern, ...]
     span: Span
-    skips: tuple[bool, ...]
-    """For each part after the first: whether rows may be skipped before it (THEN)."""
-    next_span: Span | None
+    skips: tuple[bool, ...] = ()
+    """For each part after the first: whether rows may be skipped before it (THEN). Empty: before all of them."""
+    next_span: Span | None = None
     """The first NEXT."""
 
 

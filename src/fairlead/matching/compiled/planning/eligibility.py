@@ -69,7 +69,7 @@ def refusals(plan: Plan) -> tuple[Refusal, ...]:
 def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        if subscription.has_runs:
+        if subscription.by_event:
             continue
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
@@ -95,7 +95,7 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     """In the order of the text; of alike subscriptions the first."""
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in () if subscription.has_runs else subscription.branches:
+        for branch in () if subscription.by_event else subscription.branches:
             key = family_key(subscription, branch)
             if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
@@ -184,7 +184,7 @@ def slow(plan: Plan) -> tuple[LintWarning, ...]:
             each.name,
         )
         for each in plan.subscriptions
-        if each.has_runs
+        if each.by_event
     )
 
 
