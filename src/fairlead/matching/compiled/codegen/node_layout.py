@@ -119,5 +119,5 @@ _ARRAYS = {"nodes": NODES, "links": LINKS, "trees": TREES, "chain_links": CHAIN_
 
 
 def _reads_bits(shape: Shape) -> bool:
-    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.noted)]
+    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.noted), *shape.runs.formulas]
     return any("BITS" in fields_read(each) for each in conditions)

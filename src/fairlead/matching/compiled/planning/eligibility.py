@@ -36,8 +36,6 @@ class Refusal:
 
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
-    if subscription.has_runs:
-        return Refusal(subscription, RUNS)
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
@@ -58,7 +56,7 @@ def refusals(plan: Plan) -> tuple[Refusal, ...]:
 def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        if subscription.has_runs:
+        if subscription.has_runs:  # without a kernel they are matched event by event
             continue
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
@@ -160,6 +158,11 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
         )
         for each in refusals(plan)
     )
+
+
+def has_slow_runs(plan: Plan) -> bool:
+    """Some subscription with runs has no kernel."""
+    return any(each.has_runs and refusal_of(plan, each) is not None for each in plan.subscriptions)
 
 
 def slow(plan: Plan) -> tuple[LintWarning, ...]:

@@ -26,7 +26,7 @@ CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `keys`."""
 ARRAYS = (
     "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "least_keys", "rows", "waiting", "heap", "counters",
-    "scratch", "members", "chosen",
+    "scratch", "members", "chosen", "different",
 )  # fmt: skip
 """The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 
@@ -51,6 +51,7 @@ class Pool:
         self.scratch = np.zeros(0, dtype=np.int32)
         self.members = np.zeros(size, dtype=np.int64)
         self.chosen = np.zeros((0, size), dtype=np.int64)
+        self.different = np.zeros((0, 2), dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
@@ -91,6 +92,11 @@ class Pool:
         """For the relations of one event."""
         if relations > len(self.chosen):
             self.chosen = unwritten((relations, self.size), np.int64)
+
+    def room_to_count(self, values: int) -> None:
+        """For the different values of one run, at most so many: what is in the table matters to no other run."""
+        if 2 * values > len(self.different):
+            self.different = np.zeros((1 << (4 * values).bit_length(), 2), dtype=np.int64)
 
     def arguments(self) -> dict[str, npt.NDArray[Any]]:
         """By name."""
