@@ -90,6 +90,13 @@ class MemberWords:
         require(bool((self.lengths[:, slot] == 1).all()), "this slot holds one event", slot=slot)
         return self.words[self.offsets[:-1].reshape(-1, self.slots)[:, slot]]
 
+    def run(self, slot: int) -> tuple[Words, Numbers]:
+        """The members at a slot, match after match, and how many each match has there."""
+        lengths = self.lengths[:, slot]
+        starts = (self.starts[:-1] + slot if self.offsets is None else self.offsets[:-1].reshape(-1, self.slots)[:, slot])
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return self.flat[np.repeat(starts, lengths) + within], lengths
+
     def rows(self) -> list[list[int]]:
         """The members of each match."""
         if self.offsets is None:
