@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -114,11 +114,10 @@ class Members:
             self._columns[leaf] = self._column(leaf)
         return self._columns[leaf]
 
-    def _is_of_run(self, leaf: Leaf) -> bool:
-        return not self.runs.isdisjoint(leaf.slots)
+    def _is_of_run(self, leaf: Leaf) -> TypeGuard[Aggregate]:
+        return isinstance(leaf, Aggregate) and not self.runs.isdisjoint(leaf.slots)
 
-    def _of_run(self, leaf: Leaf) -> list[Any]:
-        assert isinstance(leaf, Aggregate)
+    def _of_run(self, leaf: Aggregate) -> list[Any]:
         return run_values(leaf, self.types[leaf.slots[0]], self.refs, self.view, self.catalogue)
 
     def _column(self, leaf: Leaf) -> pa.Array:

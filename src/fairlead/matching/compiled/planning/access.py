@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.planning.runs.kept_values import KeptValues
 from fairlead.matching.compiled.planning.runs.run_plan import can_complete
 from fairlead.matching.compiled.planning.shape import Bound, Shape, Test
 from fairlead.matching.compiled.representation.contents import columns_read
@@ -143,6 +144,11 @@ class Accesses:
             for slot in range(shape.size)
             if slot in required or (len(mine := shape.slots_of(shape.queue_of_slot[slot])) > 1 and unary & set(mine))
         )
+
+    @cached_property
+    def kept(self) -> KeptValues:
+        """What is kept of the queues of runs."""
+        return KeptValues(self.shape.runs, self.chosen_bits)
 
     def tests_at(self, slot: int, newest: int | None) -> list[Test]:
         """The tests whose last open slot is this one; slot -1: those that the newest event alone decides."""

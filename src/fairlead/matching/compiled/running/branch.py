@@ -29,7 +29,7 @@ from fairlead.matching.compiled.running.keys import (
 )
 from fairlead.matching.compiled.running.pool import NEVER, Pool
 from fairlead.matching.compiled.running.retention import forget_values
-from fairlead.matching.compiled.running.run_output import gathered_members, room_for_runs
+from fairlead.matching.compiled.running.run_output import gathered_members, room_for_runs, room_to_keep
 from fairlead.matching.outcome import too_many_relations
 from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.model.events.types import Catalogue, Kind
@@ -125,6 +125,7 @@ class KernelBranch(KernelInput):
         waits = relations if shape.waits else 0
         keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
         pool.room_for(keys, self.buckets(), rows * most + size * waits, waits)
+        room_to_keep(self, most)
         if len(self.source.plans):
             pool.room_to_reduce(rows)
         if shape.anchored:

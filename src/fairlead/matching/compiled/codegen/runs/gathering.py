@@ -20,23 +20,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, TAIL, bound_to, found, w
+from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, TAIL, bound_to, found, k, w
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.runs import run_values
+from fairlead.matching.compiled.codegen.runs.kept_values import KeptCode
 from fairlead.matching.compiled.codegen.runs.run_words import OUT_LENGTHS, OUT_MEMBERS, end, end_of, first_of, written
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
-from fairlead.matching.compiled.planning.runs.gathered_run import GatheredRun, count_of_run
+from fairlead.matching.compiled.planning.access import Accesses
+from fairlead.matching.compiled.planning.runs.gathered_run import GatheredRun, WholeCondition, count_of_run
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import (
     NONE,
+    TRUTH,
     Formula,
     SlotField,
+    Variable,
     all_of,
     any_of,
     bit,
     choice,
     intrinsic,
+    negated,
     variables,
 )
 
@@ -44,25 +49,30 @@ low, high, taken = variables("low high taken")
 """The places between which a run is, and how many of its last events were counted."""
 
 
+def entire_of(slot: int) -> Variable:
+    """Whether the run at a slot is its whole queue."""
+    return Variable(f"entire{slot}", TRUTH)
+
+
 class Gathering:
-    """`at`: the place of a queue of the key. `placed`: a formula where a search has its events. `chosen`: slots for which it is
-    tested that an event of the queue can stand there."""
+    """`placed`: a formula where a search has its events."""
 
     def __init__(
-        self,
-        shape: Shape,
-        layout: Layout,
-        at: Callable[[int], Formula],
-        placed: Callable[[Formula, int | None], Formula],
-        chosen: frozenset[int],
+        self, shape: Shape, accesses: Accesses, layout: Layout, placed: Callable[[Formula, int | None], Formula]
     ) -> None:
-        self.shape, self.layout, self.plan = shape, layout, shape.runs
-        self.at, self.placed, self.chosen = at, placed, chosen
-        self.ref = layout.field("REF")
+        self.shape, self.layout, self.plan, self.placed = shape, layout, shape.runs, placed
+        self.chosen, self.kept = accesses.chosen_bits, accesses.kept
+        self.keeping, self.ref = KeptCode(shape, accesses, layout), layout.field("REF")
+
+    def at(self, queue: int) -> Formula:
+        """The number of a queue of the key."""
+        return k * self.shape.stride + queue
 
     def open(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
         """What follows is inside, where all runs are long enough, the newest event is a member, and HAVING is true."""
         code.assign(end, written)
+        if self.kept.decided:
+            self._ask(code, blocks, newest)
         for slot in range(self.shape.size):
             run = next((each for each in self.plan.runs if each.slot == slot), None)
             if run is None:
@@ -75,8 +85,32 @@ class Gathering:
                     blocks.enter_context(code.when(count_of_run(slot) >= run.least))
         if newest is None:
             blocks.enter_context(code.when(any_of(*(self._is_newest(slot) for slot in range(self.shape.size)))))
-        for each in self.plan.having:
+        for each in self.left:
             blocks.enter_context(code.when(self.placed(each.condition, newest)))
+
+    @property
+    def left(self) -> list[WholeCondition]:
+        """The conditions that are asked once runs are gathered."""
+        decided = self.kept.decided if self._decides else []
+        return [each for each in self.plan.having if each not in decided]
+
+    @property
+    def _decides(self) -> bool:
+        """What is kept is always what HAVING asks for."""
+        return self.kept.always and not any(each.value.is_small for each in self.kept.values)
+
+    def _ask(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
+        """Before anything is gathered: where runs are whole queues, what is kept of these decides conditions."""
+        exact: list[Formula] = [self.keeping.read(code, k)]
+        slots = {slot for each in self.kept.decided for slot in each.slots}
+        for run in (each for each in self.kept.entire if each.slot in slots):
+            self._bound(code, run, newest)
+            test = all_of(*self.keeping.is_entire(run, k, low, high))
+            if run.after or run.before:
+                code.assign(entire_of(run.slot), test)
+                exact.append(entire_of(run.slot))
+        holds = all_of(*(self.placed(each.condition, newest) for each in self.kept.decided))
+        blocks.enter_context(code.when(holds if self._decides else any_of(negated(all_of(*exact)), holds)))
 
     def _place(self, slot: int, newest: int | None) -> Formula:
         return self.placed(SlotField("REF", slot), newest)
@@ -93,7 +127,8 @@ class Gathering:
         queue, links = self.at(run.queue), self.layout.field("NEXT")
         code.assign(first_of(slot), end)
         self._bound(code, run, newest)
-        values = self.plan.values_of(slot)
+        needed = {number for each in self.left for number in each.values}
+        values = [each for each in self.plan.values_of(slot) if each.number in needed]
         for value in values:
             run_values.begin(code, value)
         tests = self._tests(run, newest)

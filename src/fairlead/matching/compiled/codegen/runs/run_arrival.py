@@ -10,13 +10,14 @@ Takes: a shape, its queues and searches. Gives: code. Never: decides what leaves
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import k
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import Queues
 from fairlead.matching.compiled.codegen.runs.run_disposal import RunDisposing
-from fairlead.matching.compiled.codegen.runs.run_tables import ADDED, PLACE, added, place
+from fairlead.matching.compiled.codegen.runs.run_tables import ADDED, added, place
 from fairlead.matching.compiled.codegen.runs.run_words import (
     AMONG,
     DIFFERENT,
@@ -55,9 +56,11 @@ class RunArrival:
         with code.when(all_of(*enough)):
             if queue is not None:
                 self.entering.enter(code, queue)
-            code.assign(end, self.searching.calls["search_free"])
-            with code.when(end > 0):
-                self._found(code, hit)
+            possible = self.queues.kept.possible(k)
+            with code.when(all_of(*possible)) if possible else nullcontext():
+                code.assign(end, self.searching.calls["search_free"])
+                with code.when(end > 0):
+                    self._found(code, hit)
         if queue is not None:
             with code.otherwise():
                 self.entering.alive(code, queue)
@@ -65,7 +68,7 @@ class RunArrival:
     def _bound(self, code: Code, queue: int, enough: Sequence[Formula], hit: Callable[[Code, int | None], None]) -> None:
         """It can be at one slot only, and is in no run."""
         code.assign(end, 0)
-        with code.when(all_of(*enough)):
+        with code.when(all_of(*enough, *self.queues.kept.possible(k))):
             code.assign(end, self.searching.calls[f"search_{queue}"])
         with code.when(end > 0):
             self.entering.enter(code, queue)
@@ -82,7 +85,8 @@ class RunArrival:
 
     def functions(self, called: set[str]) -> list[KernelFunction]:
         made = [among()] if AMONG in called else []
-        return made + ([added(), place()] if ADDED in called or PLACE in called else [])
+        made += [added()] if ADDED in called else []
+        return made + ([place()] if made or self.queues.accesses.kept.tables else [])
 
     def has_room(self) -> Formula:
         """For the members of a relation, and for all different values among them."""
@@ -90,7 +94,7 @@ class RunArrival:
         room: list[Formula] = [OUT_MEMBERS.length - written >= queued + self.shape.size]
         if self.shape.runs.counts_different:
             room.append(DIFFERENT.length >= 2 * queued)
-        return all_of(*room)
+        return all_of(*room, *self.queues.kept.has_room(queued))
 
     @contextmanager
     def at_end(self, code: Code, rows: Formula) -> Iterator[None]:

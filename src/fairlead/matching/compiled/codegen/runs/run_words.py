@@ -24,6 +24,8 @@ OUT_MEMBERS, OUT_LENGTHS = Array("out_members"), Array("out_lengths")
 """The words of the members of all relations, and by relation and slot how many there are."""
 DIFFERENT = Array("different")
 """A hash table of the values of one run: rows of a value and of the number of the count that met it (run_tables.py)."""
+KEPT, KEPT_TABLE = Array("kept"), Array("kept_table")
+"""What is kept of queues, and the different values in them (kept_values.py)."""
 written, end = variables("written end")
 """How many words the relations so far have, and where those of the one at hand end."""
 AMONG = "among"

@@ -63,7 +63,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.runs.gathering import Gathering
-from fairlead.matching.compiled.codegen.runs.run_words import DIFFERENT, OUT_LENGTHS, OUT_MEMBERS, end, written
+from fairlead.matching.compiled.codegen.runs.run_words import DIFFERENT, KEPT, OUT_LENGTHS, OUT_MEMBERS, end, written
 from fairlead.matching.compiled.codegen.searches.noted_search import NotedSearch
 from fairlead.matching.compiled.codegen.searches.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
@@ -94,7 +94,7 @@ from fairlead.matching.compiled.representation.statements import KernelFunction
 
 STATE: tuple[Variable | Array, ...] = (
     free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
-    PLANS, MEMBERS, CHOSEN, found, written, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT,
+    PLANS, MEMBERS, CHOSEN, found, written, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT,
 )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ class Searching:
         self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
         self.noted = NotedSearch(layout, self.at, self.placed)
-        self.gathering = Gathering(shape, layout, self.at, self.placed, accesses.chosen_bits)
+        self.gathering = Gathering(shape, accesses, layout, self.placed)
 
     def functions(self) -> list[KernelFunction]:
         """The search functions; `calls` then says how each is called."""
@@ -338,7 +338,9 @@ class Searching:
                 code.assign(node, NONE)
 
     def _advance(self, code: Code, access: Access) -> None:
-        """The next node of a slot's loop."""
+        """The next node of a slot's loop, unless what is inside has returned a relation."""
+        if code.is_ended:
+            return
         node = bound_to(access.slot)
         if access.way is Way.HASH:
             code.assign(node, self.hash_index.step(node))

@@ -32,6 +32,8 @@ class RunValue:
     known: Formula
     text: str = ""
     """What people wrote."""
+    is_small: bool = False
+    """A mean of INT values: as long as there are few, no sum of them is rounded."""
 
     @property
     def total(self) -> Variable:
@@ -72,7 +74,8 @@ class WholeCondition:
     condition: Formula
     values: frozenset[int]
     """The numbers of the values that it reads."""
-    reads_members: bool
+    slots: frozenset[int]
+    """The runs that it is about."""
     needed: tuple[Threshold, ...]
     text: str = ""
 

@@ -23,7 +23,7 @@ from fairlead.matching.compiled.planning.runs.whole_conditions import WholeCondi
 from fairlead.matching.compiled.planning.shape import SWAPPED, Refused, Shape
 from fairlead.matching.compiled.representation.formulas import Formula
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.expression import Aggregate, Compare, Literal, Predicate
+from fairlead.model.plans.expression import Aggregate, Compare, Literal, Predicate, condition_slots
 
 
 def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalogue: Catalogue) -> RunPlan:
@@ -52,8 +52,8 @@ def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalo
         except Refused as refused:
             raise Refused(str(refused), predicate.text) from None
         needed = tuple(_thresholds(predicate, whole))
-        members = any(slot not in branch.runs for slot in predicate.slots)
-        plan.having.append(WholeCondition(condition, frozenset(whole.read), members, needed, predicate.text))
+        about = frozenset(branch.runs.keys() & {*condition_slots(predicate.condition)})
+        plan.having.append(WholeCondition(condition, frozenset(whole.read), about, needed, predicate.text))
     plan.values = list(whole.made.values())
     return plan
 

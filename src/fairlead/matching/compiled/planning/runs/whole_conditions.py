@@ -133,7 +133,7 @@ class WholeConditions(Across):
 
     def _mean(self, node: Aggregate, read: Field, slot: int) -> ConditionValue:
         each = self._as_double(read, False) if read.kind is Kind.DECIMAL else self._alone(read, False)
-        made = self._made(node, MEAN, DOUBLE, slot, each.code, each.is_known)
+        made = self._made(node, MEAN, DOUBLE, slot, each.code, each.is_known, small=read.kind is Kind.INT)
         return ConditionValue(made.total / made.counted, (made.counted > 0,))
 
     def _distinct(self, node: Aggregate, read: Field, declared: DataType) -> ConditionValue:
@@ -164,9 +164,11 @@ class WholeConditions(Across):
         fits = between(-(2**31), made.high, 2**31 - 1)  # the lower half is below 2 ** 32, once the run is gathered
         return ConditionValue(made.high * 2**32 + made.total, (made.counted > 0, fits))
 
-    def _made(self, node: Expression, function: str, form: str, slot: int, code: Formula, known: Formula) -> RunValue:
+    def _made(
+        self, node: Expression, function: str, form: str, slot: int, code: Formula, known: Formula, small: bool = False
+    ) -> RunValue:
         text = node.text(self.shape.branch.alias_names())
-        fresh = RunValue(len(self.made), slot, function, form, code, known, text)
+        fresh = RunValue(len(self.made), slot, function, form, code, known, text, small)
         made = self.made.setdefault((node, f"{function} {slot}"), fresh)
         self.read.add(made.number)
         return made
