@@ -77,6 +77,8 @@ class WholeCondition:
     slots: frozenset[int]
     """The runs that it is about."""
     needed: tuple[Threshold, ...]
+    is_threshold: bool = False
+    """It says no more than `needed` does."""
     text: str = ""
 
 

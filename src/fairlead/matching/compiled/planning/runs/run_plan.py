@@ -52,8 +52,9 @@ def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalo
         except Refused as refused:
             raise Refused(str(refused), predicate.text) from None
         needed = tuple(_thresholds(predicate, whole))
+        exact = len(needed) == len(predicate.condition.terms[0]) and "=" not in _signs(predicate)
         about = frozenset(branch.runs.keys() & {*condition_slots(predicate.condition)})
-        plan.having.append(WholeCondition(condition, frozenset(whole.read), about, needed, predicate.text))
+        plan.having.append(WholeCondition(condition, frozenset(whole.read), about, needed, exact, predicate.text))
     plan.values = list(whole.made.values())
     return plan
 
@@ -90,6 +91,10 @@ def _thresholds(predicate: Predicate, whole: WholeConditions) -> Iterator[Thresh
         if slot not in whole.slots or least is None or least < 1:
             continue
         yield Threshold(slot, None if side.attribute is None else _value_of(side, whole), least)
+
+
+def _signs(predicate: Predicate) -> list[str]:
+    return [atom.operator for term in predicate.condition.terms for atom in term if isinstance(atom, Compare)]
 
 
 def _value_of(side: Aggregate, whole: WholeConditions) -> RunValue:
