@@ -22,7 +22,7 @@ from tests.marks import sample_size
 from tests.matching.equality.test_equal_to_reference import events_of
 from tests.matching.equality.test_runs import shown
 from tests.matching.generators.generated import Case
-from tests.matching.generators.runs import run_cases
+from tests.matching.generators.runs import run_cases, valued_run_cases
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,7 +33,7 @@ def interpreted() -> Iterator[None]:
         yield
 
 
-@given(run_cases(), st.integers(1, 13))
+@given(run_cases() | valued_run_cases(), st.integers(1, 13))
 def test_runs_on_kernels_equal_the_reference(case: Case, size: int) -> None:
     plan = compile_text(case.rules)
     expected = shown(ReferenceMatcher(plan).run(events_of(plan, case)))
@@ -48,7 +48,7 @@ def test_runs_on_kernels_equal_the_reference(case: Case, size: int) -> None:
     assert shown(found) == expected
 
 
-@given(run_cases(), st.integers(1, 6), st.integers(0, 12), st.booleans())
+@given(run_cases() | valued_run_cases(), st.integers(1, 6), st.integers(0, 12), st.booleans())
 def test_a_state_with_runs_goes_on_in_kernels(case: Case, size: int, split: int, on_kernels: bool) -> None:
     plan = compile_text(case.rules)
     plain, first = Engine(plan, kernels_from=None), Engine(plan, kernels_from=0 if on_kernels else None)
@@ -67,7 +67,7 @@ def test_most_generated_runs_have_a_kernel() -> None:
     total: Counter[str] = Counter()
 
     @settings(max_examples=sample_size(200), derandomize=True)
-    @given(run_cases())
+    @given(run_cases() | valued_run_cases())
     def count(case: Case) -> None:
         plan = compile_text(case.rules)
         for each in plan.subscriptions:

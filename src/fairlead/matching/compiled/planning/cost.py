@@ -142,12 +142,12 @@ class Costs:
         cost = plus(ONE, *(self._unspoilt(each) for each in self.between))
         again = bool(self.shape.runs) and (self.runs.can_fail or not firm)
         if self.shape.runs and (again or not opened):
-            cost = plus(cost, self.runs.each)
+            cost = plus(cost, self.runs.each(newest))
         fails = bool(self.between) or again
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
             fails = fails or fallible[slot] or slot in unordered
-        nested = plus(cost, *(LOG for _ in self.searching.timely(newest)))
+        nested = plus(cost, self.runs.last if self.shape.runs else ONE, *(LOG for _ in self.searching.timely(newest)))
         if newest not in accesses.explosive:
             return nested
         asks = any(each.way is Way.TREE or self.searching.ahead(each.slot, newest) for each in reached.values())

@@ -71,6 +71,9 @@ class Gathering:
     def open(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
         """What follows is inside, where all runs are long enough, the newest event is a member, and HAVING is true."""
         code.assign(end, written)
+        for run in self.plan.runs if newest is None and not self.shape.overlapping else ():
+            if not run.others:
+                self._take_newest(code, blocks, run)
         if self.kept.decided:
             self._ask(code, blocks, newest)
         for slot in range(self.shape.size):
@@ -98,6 +101,16 @@ class Gathering:
     def _decides(self) -> bool:
         """What is kept is always what HAVING asks for."""
         return self.kept.always and not any(each.value.is_small for each in self.kept.values)
+
+    def _take_newest(self, code: Code, blocks: ExitStack, run: GatheredRun) -> None:
+        """Where the newest event is in the queue of a run, it is in the run, or there is no relation: that is seen at once."""
+        self._bound(code, run, None)
+        tests = self._tests(run, None)
+        if not tests:
+            return
+        node = bound_to(run.slot)
+        code.assign(node, QUEUES[self.at(run.queue), TAIL])
+        blocks.enter_context(code.when(any_of(node == NONE, self.ref[node] != w, all_of(*tests))))
 
     def _ask(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
         """Before anything is gathered: where runs are whole queues, what is kept of these decides conditions."""

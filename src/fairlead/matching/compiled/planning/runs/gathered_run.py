@@ -19,7 +19,7 @@ PLAIN, HALVES, DOUBLE, LARGE, ROUNDED, TEXT = "plain", "halves", "double", "larg
 numbers; likewise, where a sum is rounded to 38 digits at each step; by the ranks of texts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunValue:
     """An aggregate of HAVING over the events of the run at `slot`."""
 
@@ -51,7 +51,7 @@ class RunValue:
         return Variable(f"counted{self.number}", WHOLE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GatheredRun:
     slot: int
     queue: int
@@ -67,7 +67,7 @@ class GatheredRun:
     texts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WholeCondition:
     """A condition of HAVING. `needed`: what has to hold of whole queues, or it holds of no run in them."""
 
@@ -82,7 +82,7 @@ class WholeCondition:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Threshold:
     """A count that grows with the events: of all events, of values, of different values. `value` None: of events."""
 

@@ -22,11 +22,23 @@ class RunCosts:
     def __init__(self, shape: Shape, accesses: Accesses) -> None:
         self.shape, self.kept, self.plan = shape, accesses.kept, shape.runs
 
-    @property
-    def each(self) -> Cost:
-        """To gather the runs beside chosen members and to ask HAVING, until a relation is found."""
+    def each(self, newest: int | None) -> Cost:
+        """To gather the runs beside chosen members and to ask HAVING, until a relation is found. An event that is in a run is
+        tested first: if one event is enough, only those runs are walked that it completes."""
         entire = len(self.kept.entire) == len(self.plan.runs)
-        return ONE if entire and len(self.kept.decided) == len(self.plan.having) else N
+        decided = entire and len(self.kept.decided) == len(self.plan.having)
+        tested = newest is None and not self.shape.overlapping and self._is_one_enough
+        return ONE if decided or tested else N
+
+    @property
+    def _is_one_enough(self) -> bool:
+        runs = self.plan.runs
+        return len(runs) == 1 and not self.plan.having and not any(each.least > 1 or each.most or each.others for each in runs)
+
+    @property
+    def last(self) -> Cost:
+        """Once, of the runs that are found."""
+        return ONE if len(self.kept.entire) == len(self.plan.runs) else N
 
     @property
     def can_fail(self) -> bool:

@@ -22,7 +22,7 @@ from fairlead.matching.compiled.planning.runs.gathered_run import (
 from fairlead.matching.compiled.planning.runs.whole_conditions import WholeConditions
 from fairlead.matching.compiled.planning.shape import SWAPPED, Refused, Shape
 from fairlead.matching.compiled.representation.formulas import Formula
-from fairlead.model.events.types import Catalogue, EventType
+from fairlead.model.events.types import Catalogue, EventType, Kind
 from fairlead.model.plans.expression import Aggregate, Compare, Literal, Predicate, condition_slots
 
 
@@ -52,7 +52,7 @@ def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalo
         except Refused as refused:
             raise Refused(str(refused), predicate.text) from None
         needed = tuple(_thresholds(predicate, whole))
-        exact = len(needed) == len(predicate.condition.terms[0]) and "=" not in _signs(predicate)
+        exact = len(needed) == len(predicate.condition.terms[0]) and not _says_more(predicate)
         about = frozenset(branch.runs.keys() & {*condition_slots(predicate.condition)})
         plan.having.append(WholeCondition(condition, frozenset(whole.read), about, needed, exact, predicate.text))
     plan.values = list(whole.made.values())
@@ -62,6 +62,8 @@ def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalo
 def can_complete(shape: Shape, queue: int) -> bool:
     """Whether the newest event of a queue can be in a relation: at some slot nothing has to stand after it."""
     branch, slots = shape.branch, shape.slots_of(queue)
+    if branch.runs.keys().isdisjoint(slots):
+        slots = [shape.newest_slot(queue)]
     ended = {a for a, b in branch.orders if b not in branch.runs or branch.runs[b].least > 0}
     return shape.overlapping or not ended.issuperset(slots)
 
@@ -81,6 +83,10 @@ def _thresholds(predicate: Predicate, whole: WholeConditions) -> Iterator[Thresh
     for atom in predicate.condition.terms[0]:
         if not isinstance(atom, Compare):
             continue
+        if atom in whole.reached:
+            value = whole.reached[atom]
+            yield Threshold(value.slot, value, 1)
+            continue
         side, sign, number = atom.left, atom.operator, atom.right
         if isinstance(side, Literal):
             side, sign, number = atom.right, SWAPPED.get(sign, sign), atom.left
@@ -93,12 +99,15 @@ def _thresholds(predicate: Predicate, whole: WholeConditions) -> Iterator[Thresh
         yield Threshold(slot, None if side.attribute is None else _value_of(side, whole), least)
 
 
-def _signs(predicate: Predicate) -> list[str]:
-    return [atom.operator for term in predicate.condition.terms for atom in term if isinstance(atom, Compare)]
+def _says_more(predicate: Predicate) -> bool:
+    """Than its thresholds: an equality, or an extreme of DOUBLEs, which a NaN makes NaN."""
+    atoms = [atom for term in predicate.condition.terms for atom in term if isinstance(atom, Compare)]
+    return any(atom.operator == "=" or Kind.DOUBLE in (atom.left.kind, atom.right.kind) for atom in atoms)
 
 
 def _value_of(side: Aggregate, whole: WholeConditions) -> RunValue:
-    return whole.made[side, f"{side.function} {side.slots[0]}"]
+    """The value that stands for a count in HAVING."""
+    return whole.counts[side]
 
 
 def _least(sign: str, value: object) -> int | None:

@@ -30,18 +30,22 @@ from fairlead.matching.compiled.planning.runs.gathered_run import (
     RunValue,
     count_of_run,
 )
-from fairlead.matching.compiled.planning.shape import Refused, Shape
+from fairlead.matching.compiled.planning.shape import SWAPPED, Refused, Shape
 from fairlead.matching.compiled.representation.formulas import TRUE, Formula, between
+from fairlead.matching.expressions.functions import unknown
 from fairlead.model.events.types import DataType, EventType, Kind
 from fairlead.model.plans.expression import (
     Aggregate,
+    Atom,
     Call,
     Cast,
+    Compare,
     Condition,
     Expression,
     Field,
     IsNull,
     Literal,
+    Truth,
     condition_slots,
     slots_of,
 )
@@ -58,6 +62,9 @@ class WholeConditions(Across):
         self.made: dict[tuple[Expression, str], RunValue] = {}
         self.read: set[int] = set()
         """Of the last condition, the numbers of its values."""
+        self.reached: dict[Compare, RunValue] = {}
+        """Comparisons of an extreme that are true if one event compares so, with the count of those that do."""
+        self.counts: dict[Aggregate, RunValue] = {}
         self._homes: tuple[int, ...] = ()
 
     def whole(self, condition: Condition) -> Formula:
@@ -103,6 +110,41 @@ class WholeConditions(Across):
             return self._of_run(node)
         return super()._decimal(node, must)
 
+    # Comparisons of an extreme with a number: counts of the events that compare so
+
+    def _compare(self, atom: Compare, must: bool) -> list[Formula]:
+        """`max(q.x) > 3` is true if some x is greater and none is NaN, `max(q.x) < 3` if all are less: counts can be kept of a
+        queue (kept_values.py), extremes cannot."""
+        side, sign, number = atom.left, atom.operator, atom.right
+        if isinstance(side, Literal):
+            side, sign, number = atom.right, SWAPPED.get(sign, sign), atom.left
+        if not self._is_extreme(side) or sign not in SWAPPED or not isinstance(number, Literal) or unknown(number.value):
+            return super()._compare(atom, must)
+        assert isinstance(side, Aggregate)
+        assert side.attribute is not None
+        (slot,) = side.slots
+        read = Field(slot, side.attribute, self._declared(slot, side.attribute).kind)
+        comparing = self._counted(Compare(sign, read, number), slot)
+        if (side.function == MOST) == (sign[0] == ">"):
+            self.reached[atom] = comparing
+            nans = Call("isnan", (read,), Kind.BOOLEAN)
+            return [comparing.total > 0, *([self._counted(Truth(nans), slot).total == 0] if read.kind is Kind.DOUBLE else [])]
+        present = self._counted(IsNull(read, True), slot)
+        return [present.total > 0, comparing.total == present.total]
+
+    def _is_extreme(self, node: Expression) -> bool:
+        return (
+            isinstance(node, Aggregate)
+            and node.function in (LEAST, MOST)
+            and node.kind not in TEXTS
+            and not self.slots.isdisjoint(node.slots)
+        )
+
+    def _counted(self, atom: Atom, slot: int) -> RunValue:
+        """How many events of a run an atom is true of."""
+        present = self._column(atom, truth=True) != 0
+        return self._made(atom, COUNT, PLAIN, slot, present, present)
+
     # Aggregates of runs
 
     def _of_run(self, node: Aggregate) -> ConditionValue:
@@ -112,8 +154,8 @@ class WholeConditions(Across):
         declared = self._declared(slot, node.attribute)
         read = Field(slot, node.attribute, declared.kind)
         if node.function == COUNT:
-            present = self._column(IsNull(read, True), truth=True) != 0
-            return ConditionValue(self._made(node, COUNT, PLAIN, slot, present, present).total, bits=BITS_OF_A_COUNT)
+            self.counts[node] = self._counted(IsNull(read, True), slot)
+            return ConditionValue(self.counts[node].total, bits=BITS_OF_A_COUNT)
         if node.function == DISTINCT:
             return self._distinct(node, read, declared)
         if node.function == MEAN:
@@ -142,7 +184,7 @@ class WholeConditions(Across):
         counted: Expression = Cast(read, DataType(Kind.STRING)) if wide else read
         each = self._alone(counted, False)
         form = DOUBLE if read.kind is Kind.DOUBLE else PLAIN
-        made = self._made(node, DISTINCT, form, read.slot, each.code, each.is_known)
+        made = self.counts[node] = self._made(node, DISTINCT, form, read.slot, each.code, each.is_known)
         return ConditionValue(made.total, bits=BITS_OF_A_COUNT)
 
     def _sum_of_run(self, node: Aggregate, each: ConditionValue, slot: int, declared: DataType) -> ConditionValue:
