@@ -251,7 +251,7 @@ class Subscription:
 
     @property
     def by_event(self) -> bool:
-        """It is matched event by event: there is no machine code for runs and sequences."""
+        """Runs and sequences are matched event by event where there is no machine code for them; others are refused."""
         return self.has_runs or self.has_sequences
 
     @cached_property

@@ -23,6 +23,8 @@ NAMES = (
     "QUEUED",  # events in all queues of all keys
     "NEWEST",  # the place of the newest event, where a search asks for it
     "EXCEEDED",  # whether an event completed more relations than there may be
+    "WRITTEN",  # words of the members of relations with runs, in this batch
+    "COUNTS",  # counts of different values so far (runs/run_tables.py)
     "FRAME_FREE",  # of a sequence: the first free choice point
     "FRAME_FRESH",  # choice points that were ever in use
     "FOUND",  # relations of this batch
@@ -34,7 +36,7 @@ NAMES = (
     "DIRTY",  # whether searches have to be begun again before the next row
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(15)
-EXCEEDED = NAMES.index("EXCEEDED")
+EXCEEDED, WRITTEN = NAMES.index("EXCEEDED"), NAMES.index("WRITTEN")
 FRAME_FREE, FRAME_FRESH, FOUND_COUNT, MEMBER_COUNT, FULL, RESUME, DIRTY = map(
     NAMES.index, ("FRAME_FREE", "FRAME_FRESH", "FOUND", "MEMBERS", "FULL", "RESUME", "DIRTY")
 )

@@ -80,8 +80,8 @@ class Across(DecimalValues):
         terms = [all_of(*(test for atom in term for test in self._tests(atom, single))) for term in condition.terms]
         return any_of(*terms)
 
-    def _is_of_one(self, slots: frozenset[int]) -> bool:
-        """What reads these slots reads one event, so it is a column."""
+    def _is_alone(self, slots: frozenset[int]) -> bool:
+        """What reads these slots is computed from single events beforehand."""
         return len(slots) == 1
 
     def _atom(self, atom: Atom, must: bool) -> Formula:
@@ -93,7 +93,7 @@ class Across(DecimalValues):
         slots = slots_of(atom)
         if not slots:
             return [Constant(compile_atom(atom, [])([]) is True)]
-        if self._is_of_one(slots):
+        if self._is_alone(slots):
             return [self._column(atom, truth=True) != 0]
         match atom:
             case Compare():
@@ -177,7 +177,7 @@ class Across(DecimalValues):
             return constant(known)
         if node.kind is Kind.DECIMAL:
             return self._decimal(node, must)
-        if self._is_of_one(slots):
+        if self._is_alone(slots):
             return self._alone(node, must)
         match node:
             case Arithmetic():

@@ -16,7 +16,7 @@ LINKED = ("NEXT", "BEFORE", "TAKEN", "LANE")
 
 class SequenceLayout(Layout):
     def __init__(self, shape: Shape) -> None:
-        self.keyed = self.rowed = False
+        self.keyed, self.rowed, self.kept_width = False, False, 0
         words = ["links", "marks", "REF", "BITS", *(["TIME"] if shape.timed else [])]
         self.place_of_column = {number: len(words) + number for number in range(len(shape.columns))}
         if not shape.overlapping:  # rows of different types share the places of their columns

@@ -132,7 +132,7 @@ class RunningConditions(Across):
             self.types = [*self.types, self.types[slot]]
         return self._slot_of[key]
 
-    def _is_of_one(self, slots: frozenset[int]) -> bool:
+    def _is_alone(self, slots: frozenset[int]) -> bool:
         return len(slots) == 1 and self._aggregates.keys().isdisjoint(slots)
 
     def _tests(self, atom: Atom, must: bool) -> list[Formula]:
