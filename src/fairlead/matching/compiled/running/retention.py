@@ -19,6 +19,7 @@ from fairlead.matching.compiled.codegen.deadlines import KEY, MEMBERS
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool
+from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
 from fairlead.matching.compiled.running.run_output import recount
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def _used_keys(branch: KernelBranch, count: int) -> Mask:
 
 def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int64]) -> None:
     pool = branch.pool
+    if isinstance(pool, SequencePool):
+        pool.keep_keys(np.flatnonzero(used[: pool.key_count]), np.where(used, new_number, -1))
+        return
     if len(branch.branches) == 1:
         kept = np.flatnonzero(used[: pool.key_count])
     else:
@@ -133,6 +137,8 @@ def _keep_texts(branch: KernelBranch, columns: list[int]) -> None:
     for column, nodes in queued.items():
         pool.nodes[nodes, layout.place_of_column[column]] = new_number[pool.nodes[nodes, layout.place_of_column[column]]]
     branch.texts.keep(used)
+    if isinstance(pool, SequencePool):
+        pool.search_anew()  # what paths carry along has texts too
 
 
 def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
@@ -143,6 +149,9 @@ def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
 def _nodes_of(branch: KernelBranch, queue: int) -> npt.NDArray[np.int64]:
     """The nodes of one queue over all keys, and the copies that wait for its slots."""
     pool = branch.pool
+    if isinstance(pool, SequencePool):
+        lanes = [at for at, lane in enumerate(branch.shape.lanes) if queue in lane.queues]
+        return pool.rows_of(lanes)
     queues = pool.queues[queue : pool.key_count * pool.queues_per_key : pool.queues_per_key, COUNT]
     nodes = [node for key in np.flatnonzero(queues).tolist() for node in pool.walk(key, queue)]
     waiting = pool.heap[: pool.waiting_count()]

@@ -1,7 +1,7 @@
 """The search over the rows of one key as code: the steps of a sequence, each of which says what is done next.
 
     step FAIL       back to the last choice point; if there is none, the first row leaves and the search begins at the next one
-    step 0, 1, …    what sequence_program.py has made of the pattern
+    step 0, 1, …    what sequence_steps.py has made of the pattern
 
 The steps stand one after the other in one loop, so that what follows is mostly the next test. At the end of the rows the open
 path stays as it is: the search continues when the next row of the key has come. That is the same as to search everything again,
@@ -38,7 +38,7 @@ from fairlead.matching.compiled.codegen.sequences.sequence_layout import Sequenc
 from fairlead.matching.compiled.codegen.sequences.sequence_matches import SequenceMatches
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.sequences.running_values import RunningWord, SequencePredicate
-from fairlead.matching.compiled.planning.sequences.sequence_program import (
+from fairlead.matching.compiled.planning.sequences.sequence_steps import (
     BeginStep,
     ChooseStep,
     EndStep,

@@ -15,7 +15,7 @@ from fairlead.matching.compiled.planning.sequences.running_values import (
     SequencePredicate,
     is_plain,
 )
-from fairlead.matching.compiled.planning.sequences.sequence_program import SequenceProgram, sequence_program
+from fairlead.matching.compiled.planning.sequences.sequence_steps import SequenceSteps, sequence_steps
 from fairlead.matching.compiled.planning.shape import Refused, Shape
 from fairlead.matching.compiled.representation.contents import slots_read
 from fairlead.matching.compiled.representation.formulas import Formula
@@ -25,7 +25,7 @@ from fairlead.model.events.types import Catalogue
 
 @dataclass(frozen=True)
 class SequencePlan:
-    program: SequenceProgram
+    program: SequenceSteps
     asked: dict[int, tuple[SequencePredicate, ...]]
     """By slot: when a row is taken for it."""
     untils: dict[int, SequencePredicate]
@@ -55,7 +55,7 @@ def sequence_plan(shape: Shape, catalogue: Catalogue) -> SequencePlan:
     assert branch.sequence is not None
     if branch.noting:
         raise Refused(f"{branch.noting[0].keyword} in a sequence")
-    program = sequence_program(branch.sequence)
+    program = sequence_steps(branch.sequence)
     conditions = RunningConditions(shape, slot_types(branch, catalogue), frozenset(branch.runs))
     asked: dict[int, tuple[SequencePredicate, ...]] = {}
     for predicate in branch.predicates:

@@ -6,6 +6,8 @@ begun anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fairlead.matching.compiled.codegen.counters import DIRTY, FRAME_FREE, FRAME_FRESH, HEAP
@@ -22,9 +24,8 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
 )
 from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
-from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.planning.shape import Shape
-from fairlead.matching.compiled.running.pool import COUNT, HEAD, LATEST, NEVER, Numbers, Pool, grown, longer
+from fairlead.matching.compiled.running.pool import HEAD, LATEST, NEVER, Numbers, Pool, grown, longer
 
 EARLIEST = -LATEST
 
@@ -91,14 +92,11 @@ class SequencePool(Pool):
         self.heap[: len(heap)] = heap
         self.counters[HEAP] = len(heap)
 
-    def longest(self) -> int:
-        """The most rows of a key."""
-        return int(self.queues[:, COUNT].max(initial=0))
+    def rows_of(self, lanes: Sequence[int]) -> Numbers:
+        """The rows that came by these lanes."""
+        nodes = self.live()
+        return nodes[np.isin(self.links[nodes, 3], lanes)]
 
     def used(self) -> Numbers:
         """The keys that have rows."""
         return np.flatnonzero(self.queues[: self.key_count, HEAD] != -1)
-
-
-def room(count: int, checked: bool) -> Numbers:
-    return unwritten(count, np.int64, checked)

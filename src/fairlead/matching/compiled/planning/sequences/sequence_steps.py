@@ -122,7 +122,7 @@ Step = TakeStep | RepeatStep | LeaveStep | SkipStep | SkippedStep | ChooseStep |
 
 
 @dataclass(frozen=True)
-class SequenceProgram:
+class SequenceSteps:
     steps: tuple[Step, ...]
     counters: int
     marks: int
@@ -163,11 +163,11 @@ class SequenceProgram:
         return frozenset(each.take.slot for each in steps if isinstance(each, TakeStep | RepeatStep))
 
 
-def sequence_program(part: SequencePart) -> SequenceProgram:
-    return _Program(part).made()
+def sequence_steps(part: SequencePart) -> SequenceSteps:
+    return _Steps(part).made()
 
 
-class _Program:
+class _Steps:
     """From behind: what follows a part is known when its steps are made."""
 
     def __init__(self, part: SequencePart) -> None:
@@ -175,13 +175,13 @@ class _Program:
         self.counters = self.marks = 0
         self.first = self._part(part, self._add(MatchStep()))
 
-    def made(self) -> SequenceProgram:
+    def made(self) -> SequenceSteps:
         """In the order in which a search comes to them, so that it seldom goes back."""
         steps = [each for each in self.steps if each is not None]
         require(len(steps) == len(self.steps), "every step is made")
         order = _order(steps, self.first)
         number = {old: new for new, old in enumerate(order)}
-        return SequenceProgram(tuple(_renumbered(steps[old], number) for old in order), self.counters, self.marks)
+        return SequenceSteps(tuple(_renumbered(steps[old], number) for old in order), self.counters, self.marks)
 
     def _add(self, step: Step | None) -> int:
         self.steps.append(step)
