@@ -103,12 +103,15 @@ class SearchMachine:
                 with code.otherwise():
                     self.matches.drop_first(code)
                     self._begin_again(code)
-            for at, step in enumerate(self.program.steps):
-                with code.when(pc == at):
-                    _STEPS[type(step)](self, code, at, step)
+            self._write_steps(code)
         self.state.pause(code)
         code.give(0)
         return code
+
+    def _write_steps(self, code: Code) -> None:
+        for at, step in enumerate(self.program.steps):
+            with code.when(pc == at):
+                _STEPS[type(step)](self, code, at, step)
 
     def _begin_again(self, code: Code) -> None:
         """At the first row, if there is one."""

@@ -34,7 +34,8 @@ pc, frame, bottom, walked, top = variables("step frame bottom walked top")
 """The step to do; the last and the first choice point; the row that was passed last, and the one that was taken last."""
 clock, earliest, latest = variables("clock earliest latest")
 """The largest time of the rows that were passed; the times of those that were taken lie between the other two."""
-due, got = variables("due got")
+due, got, offered = variables("due got offered")
+"""The deadline of the open path; a choice point; of a STEPWISE search, which offers stand (stepwise_machine.py)."""
 PC, FRAME, BOTTOM, DUE, LISTED, PLACE = range(6)
 """Columns of SEARCHES: then come the variables. DUE: when the open path ends; LISTED: when HEAP has it, at PLACE."""
 NAMES = ("PC", "FRAME", "BOTTOM", "DUE", "LISTED", "PLACE")
@@ -77,7 +78,8 @@ class SearchState:
         times += [earliest, latest] if shape.windowed else []
         loops = [counter_of(at) for at in range(plan.program.counters)] + [mark_of(at) for at in range(plan.program.marks)]
         self.words = [each.number for each in plan.words]
-        self.saved: list[Variable] = [walked, top, *times, *loops, *self.words]
+        steps = [offered] if plan.stepwise else []
+        self.saved: list[Variable] = [walked, top, *steps, *times, *loops, *self.words]
         """What a choice point keeps."""
         self.members = [member_of(slot) for slot in plan.members_read]
         """What a search has beside it: taken again after any choice that is older."""
@@ -99,6 +101,8 @@ class SearchState:
             code.assign(each, NONE)
         if self.plan.limited:
             code.assign(clock, LOWEST)
+        if self.plan.stepwise:
+            code.assign(offered, -1)
         for each in self.words:
             code.assign(each, 0.0 if each.type == FLOAT else 0)
 

@@ -42,6 +42,7 @@ from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMa
 from fairlead.matching.compiled.codegen.sequences.search_state import LOWEST, PC, of_search
 from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, LISTED, NOT_FIRED, fired, now
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
+from fairlead.matching.compiled.codegen.sequences.stepwise_machine import StepwiseMachine
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
 from fairlead.matching.compiled.representation.code import Code
@@ -68,7 +69,7 @@ class SequenceLoop:
     def __init__(self, shape: Shape) -> None:
         assert shape.sequence is not None
         self.shape, self.plan, self.layout = shape, shape.sequence, SequenceLayout(shape)
-        self.machine = SearchMachine(shape, self.layout)
+        self.machine = (StepwiseMachine if self.plan.stepwise else SearchMachine)(shape, self.layout)
         self.state = self.machine.state
 
     def program(self) -> tuple[Program, tuple[str, ...]]:

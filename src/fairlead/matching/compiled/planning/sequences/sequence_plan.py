@@ -15,7 +15,8 @@ from fairlead.matching.compiled.planning.sequences.running_values import (
     SequencePredicate,
     is_plain,
 )
-from fairlead.matching.compiled.planning.sequences.sequence_steps import SequenceSteps, sequence_steps
+from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, SequenceSteps, TakeStep, sequence_steps
+from fairlead.matching.compiled.planning.sequences.step_offers import offers_after
 from fairlead.matching.compiled.planning.shape import Refused, Shape
 from fairlead.matching.compiled.representation.contents import slots_read
 from fairlead.matching.compiled.representation.formulas import Formula
@@ -68,4 +69,6 @@ def sequence_plan(shape: Shape, catalogue: Catalogue) -> SequencePlan:
     limited = shape.subscription.within_us is not None or any(each.gap_us is not None for each in program.takes)
     words = tuple(conditions.words)
     stepwise = shape.subscription.matching.stepwise
+    for step in (None, *(at for at, each in enumerate(program.steps) if isinstance(each, TakeStep | RepeatStep))) if stepwise else ():
+        offers_after(program, step)  # raises what cannot be compiled
     return SequencePlan(program, asked, untils, having, words, conditions.earlier, stepwise, limited)

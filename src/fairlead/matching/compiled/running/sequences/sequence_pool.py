@@ -19,6 +19,7 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     PLACE,
     SearchState,
     clock,
+    offered,
     top,
     walked,
 )
@@ -36,7 +37,7 @@ class SequencePool(Pool):
         self.state = SearchState(shape)
         columns = [*range(6), *(each.name for each in (*self.state.saved, *self.state.members))]
         first = {FRAME: -1, BOTTOM: -1, DUE: LAST_TIME + 1, LISTED: LAST_TIME + 1, PLACE: -1}
-        first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST}  # type: ignore[dict-item]
+        first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST, offered.name: -1}  # type: ignore[dict-item]
         padded = [*columns, *[0] * (self.state.search_width - len(columns))]
         self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))  # type: ignore[call-overload]
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
