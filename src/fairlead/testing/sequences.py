@@ -174,7 +174,7 @@ class ReferenceSequence:
                 yield from self.steps((Round(first, 0, len(taken)), *rest), taken, loose)
             case Round():
                 for further in rounds(first, taken):
-                    again = bool(further) and first.count > 0  # rows may be skipped between rounds
+                    again = bool(further) and len(taken) > first.since  # rows may be skipped between rounds
                     yield from self.steps((*further, *rest), taken, loose or again)
 
     # ---- one row

@@ -192,7 +192,7 @@ class SequenceSearch:
                 case Operation.JUMP:
                     stack.append((instruction.targets[0], frame, loose))
                 case Operation.ROUND:
-                    again = frame is not None and frame[0] > 0  # rows may be skipped between rounds
+                    again = frame is not None and taken > frame[1]  # rows may be skipped between rounds
                     for target, inner in reversed(_ways(instruction, at, frame, taken)):
                         stack.append((target, inner, loose or (again and target == at + 1)))
                 case Operation.END:
