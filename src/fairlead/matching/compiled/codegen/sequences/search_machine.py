@@ -76,7 +76,7 @@ from fairlead.model.plans.sequence import Take
 
 node, row_time = variables("node row_time")
 """The row that comes next, and its time."""
-fits = Variable("fits", TRUTH)
+fits, other = Variable("fits", TRUTH), Variable("fits_other", TRUTH)
 
 
 class SearchMachine:
@@ -152,7 +152,7 @@ class SearchMachine:
                 self.deadlines.schedule(code)
             code.leave()
 
-    def _test(self, code: Code, at: int, take: Take) -> None:
+    def _test(self, code: Code, at: int, take: Take, fits: Variable = fits) -> None:
         """Whether the row that comes fits: `fits`. Then the words of the slot count it."""
         tests: list[Formula] = []
         if self.time is not None:
@@ -301,7 +301,7 @@ class SearchMachine:
                 code.proceed()
             else:
                 self._fail(code)
-        if step.skipping:
+        if step.skipping and not self._is_sure(step.following):
             with code.when(top != NONE) if at in self.program.before_rows else nullcontext():
                 self._choice_point(code, at, words, True)
         self._commit(code, at, take)
@@ -333,8 +333,9 @@ class SearchMachine:
             with code.otherwise():
                 self._test(code, at, take)
         with code.when(fits):
-            with code.when(count >= step.least) if count is not None and step.least > 1 else nullcontext():
-                self._choice_point(code, step.following, words, False)
+            if not self._is_sure(step.following):
+                with code.when(count >= step.least) if count is not None and step.least > 1 else nullcontext():
+                    self._leave_point(code, at, step)
             self._commit(code, at, take)
             if count is not None:
                 code.increase(count)
@@ -343,6 +344,28 @@ class SearchMachine:
             with code.when(count < step.least):
                 self._fail(code)
         code.assign(pc, step.following)
+
+    def _is_sure(self, at: int) -> bool:
+        """Whether a search that gets to this step ends with a match: then no choice before it is ever tried again."""
+        match self.program.steps[at]:
+            case MatchStep():
+                return not self.plan.having and at not in self.program.before_rows
+            case RepeatStep() as step:
+                return step.least <= 1 and self._is_sure(step.following)
+        return False
+
+    def _leave_point(self, code: Code, at: int, step: RepeatStep) -> None:
+        """A choice point for leaving the run before this row. If another single row has to follow, it is asked at once whether this
+        would be one: mostly not."""
+        words, following = self.plan.words_of(step.take.slot), self.program.steps[step.following]
+        asks = isinstance(following, TakeStep) and not following.skipping
+        if not asks or words or self.plan.words_of(following.take.slot):  # type: ignore[union-attr]
+            self._choice_point(code, step.following, words, False)
+            return
+        assert isinstance(following, TakeStep)
+        self._test(code, step.following, following.take, other)
+        with code.when(other):
+            self._choice_point(code, step.following, words, False)
 
     def _leave(self, code: Code, at: int, step: LeaveStep) -> None:
         count = None if step.counter is None else counter_of(step.counter)
