@@ -27,7 +27,7 @@ from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Nod
 from fairlead.matching.compiled.running.paths import widest
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.retention import forget_keys
-from fairlead.matching.compiled.running.rounds import ranks_of
+from fairlead.matching.compiled.running.rounds import before_events, in_order_of_decision, ranks_of
 from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
 from fairlead.matching.results.chunk import Words
 from fairlead.matching.results.event_store import Store
@@ -78,6 +78,8 @@ class KernelLane:
         """Of the subscriptions that wait for something, at least for the end of the input."""
         self.seen = dict.fromkeys((each.members[0].subscription.name for each in waiting), NEVER)
         """Likewise, the latest time that each has seen."""
+        self.is_alone = len(self.families) == 1 and len(self.families[0].members) == 1 and not self.levels.read
+        """What there is comes from one kernel, and nothing reads what it derives."""
         self.limits = limits_of(plan)
         """LIMITs, by subscription."""
         self.rows_at_once = rows_at_once(len(self.families), depths, path_cells)
@@ -105,6 +107,8 @@ class KernelLane:
     def _delivered(self, logged: KernelBatch, until: int, last: int) -> Relations:
         if not self.levels.needed and (until == NEVER or not self.sequences):
             blocks = self._limited([block for family in self.families for block in self._fed(family, logged)])
+        elif self.is_alone:
+            blocks = self._limited(self._alone(self.families[0], logged, until, last))
         else:
             blocks = self._by_levels(logged, until, last)
         if self.plan.silent:
@@ -127,6 +131,21 @@ class KernelLane:
         return [
             MatchBlock(member.subscription, member.number, member.branch, at, refs) for member, at, refs in _parts(family, made)
         ]
+
+    def _alone(self, family: Family, batch: KernelBatch, until: int, last: int) -> list[MatchBlock]:
+        """What one kernel completes and what deadlines decide, where no derived event comes between."""
+        if family.kernel.shape.waits:
+            self._tell_time(family, batch)
+        if self._is_done(family):
+            return []
+        made, decided = family.kernel.feed(batch, until, last)
+        member = family.members[0]
+        of = member.subscription, member.number, member.branch
+        found = [MatchBlock(*of, made.at, made.refs, 1, made.due)]
+        if len(decided.at):
+            decided = in_order_of_decision(member.branch, decided)
+            found.append(MatchBlock(*of, before_events(decided.at), decided.refs, 0, decided.due))
+        return found
 
     def _is_done(self, family: Family) -> bool:
         """LIMIT is reached, so nothing more is delivered of what the kernel finds."""

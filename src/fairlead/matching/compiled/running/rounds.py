@@ -42,6 +42,7 @@ from fairlead.matching.compiled.running.paths import (
 )
 from fairlead.matching.results.chunk import Words
 from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import MINOR_BITS, majors_of
 
 DEADLINE = 1
 """In the step of a decision."""
@@ -138,3 +139,16 @@ def ranks_of(decisions: list[tuple[int, BranchMatches]]) -> list[Words]:
     branches = np.concatenate([np.full(len(found.at), branch) for branch, found in decisions])
     ranks = inverse(np.lexsort((branches, *reversed(refs.T))))
     return np.split(ranks, np.cumsum([len(found.at) for _, found in decisions])[:-1])
+
+
+def in_order_of_decision(branch: int, found: BranchMatches) -> BranchMatches:
+    """What deadlines decided in one branch, where nothing else is decided: by row, deadline and rank."""
+    assert found.due is not None
+    (ranks,) = ranks_of([(branch, found)])
+    order = np.lexsort((ranks, found.due, found.at))
+    return found if (order[1:] > order[:-1]).all() else found.taken(order)
+
+
+def before_events(at: Words) -> Words:
+    """The places of decisions before these rows, where nothing is derived."""
+    return majors_of(at) << MINOR_BITS

@@ -30,6 +30,8 @@ from fairlead.model.plans.sequence import Take
 
 OFFERS_MAX = 60
 """One bit each."""
+NOWHERE = -1
+"""Where no search comes: a loop has not made enough rounds, or all that it may."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class _Place:
     """The loop here has made a round."""
 
     def to(self, at: int, loose: bool = False, again: bool = False) -> _Place:
-        return replace(self, at=at, loose=self.loose or loose, again=again)
+        return self if self.at == NOWHERE else replace(self, at=at, loose=self.loose or loose, again=again)
 
     def with_count(self, counter: int, count: Count) -> _Place:
         return replace(self, counts={**self.counts, counter: count})
@@ -86,12 +88,19 @@ class _Place:
         """Where at least so many rounds were made."""
         if counter is None or least == 0:
             return self
-        return replace(self, least=(*self.least, (counter, self.counts.get(counter, Count(0)), least)))
+        count = self.counts.get(counter, Count(0))
+        if count.known:
+            return self if count.number >= least else replace(self, at=NOWHERE)
+        return replace(self, least=(*self.least, (counter, count, least)))
 
     def below(self, counter: int | None, most: int | None) -> _Place:
+        """Where fewer than so many were made."""
         if counter is None or most is None:
             return self
-        return replace(self, most=(*self.most, (counter, self.counts.get(counter, Count(0)), most)))
+        count = self.counts.get(counter, Count(0))
+        if count.known:
+            return self if count.number < most else replace(self, at=NOWHERE)
+        return replace(self, most=(*self.most, (counter, count, most)))
 
     def one_more(self, counter: int | None) -> _Place:
         if counter is None:
@@ -114,6 +123,8 @@ class _Way:
         return self._from(_Place(taking.following, {}, again=not taking.begins))
 
     def _from(self, place: _Place) -> Iterator[Offer]:
+        if place.at == NOWHERE:
+            return
         step = self.steps[place.at]
         taken = self.step is not None
         match step:
@@ -123,7 +134,8 @@ class _Way:
                 yield self._offer(then or place.one_more(step.counter), place, step.take)
             case RepeatStep():
                 more = place.below(step.counter, step.most).to(place.at, place.again or step.least > 0)
-                yield self._offer(more.one_more(step.counter), more, step.take)
+                if more.at != NOWHERE:
+                    yield self._offer(more.one_more(step.counter), more, step.take)
                 yield from self._from(place.above(step.counter, step.least).to(step.following))
             case LeaveStep():
                 yield from self._from(place.above(step.counter, step.least).to(step.following))
