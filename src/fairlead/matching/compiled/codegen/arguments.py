@@ -22,6 +22,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     KEYS,
     LEAST_KEYS,
     LINKS,
+    LISTED,
     MEMBERS,
     NODES,
     OUT_AT,
@@ -56,7 +57,7 @@ PAIR_LANE, PAIR_ROW, PAIR_KEY, PAIR_WORD, PAIR_BITS = "pair_lane", "pair_row", "
 """Where rows come as pairs of row and instance, one element for each pair."""
 STATE: tuple[Array | Variable, ...] = (
     TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
-    PLANS, MEMBERS, CHOSEN, SEARCHES, FRAMES, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF,
+    PLANS, MEMBERS, CHOSEN, SEARCHES, FRAMES, LISTED, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF,
     FIRED_DUE, FIRED_BORN, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT, KEPT_TABLE, OUT_LENGTH, OUT_START, OUT_BORN, base, kbase,
     within, until, last,
 )  # fmt: skip

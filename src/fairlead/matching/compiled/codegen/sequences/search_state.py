@@ -36,9 +36,9 @@ clock, earliest, latest = variables("clock earliest latest")
 """The largest time of the rows that were passed; the times of those that were taken lie between the other two."""
 due, got, offered = variables("due got offered")
 """The deadline of the open path; a choice point; of a STEPWISE search, which offers stand (stepwise_machine.py)."""
-PC, FRAME, BOTTOM, DUE, LISTED, PLACE = range(6)
-"""Columns of SEARCHES: then come the variables. DUE: when the open path ends; LISTED: when HEAP has it, at PLACE."""
-NAMES = ("PC", "FRAME", "BOTTOM", "DUE", "LISTED", "PLACE")
+PC, FRAME, BOTTOM, DUE, PLACE = range(5)
+"""Columns of SEARCHES: then come the variables. DUE: when the open path ends; PLACE: where HEAP has the key."""
+NAMES = ("PC", "FRAME", "BOTTOM", "DUE", "PLACE")
 LINK, AGAIN = 0, 1
 """Columns of FRAMES: the choice point before, and the step to do then. Then come the variables."""
 FAIL = Constant(-1, "FAIL")

@@ -9,13 +9,13 @@ Takes: a shape. Gives: code and functions; none where no clock but that of the r
 from __future__ import annotations
 
 from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.kernel_names import COUNTERS, HEAD, HEAP, NODES, QUEUES, SEARCHES, TAIL, k, w
-from fairlead.matching.compiled.codegen.sequences.search_state import DUE, LISTED, LOWEST, PLACE, due, of_search
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS, HEAD, HEAP, LISTED, NODES, QUEUES, SEARCHES, TAIL, k, w
+from fairlead.matching.compiled.codegen.sequences.search_state import DUE, LOWEST, PLACE, due, of_search
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.formulas import NONE, Array, Formula, FunctionCall, all_of, any_of, call, variables
+from fairlead.matching.compiled.representation.formulas import NONE, Array, Formula, FunctionCall, all_of, variables
 from fairlead.matching.compiled.representation.statements import KernelFunction
 from fairlead.model.events.values import TIMESTAMP_RANGE
 
@@ -24,8 +24,8 @@ LAST_TIME = TIMESTAMP_RANGE[1]
 now, fired, before = variables("now fired due_before")
 """The time that a search has been told; the deadline that decides, or NOT_FIRED; and until when deadlines are decided."""
 NOT_FIRED = LOWEST
-HEAPED: tuple[Array, ...] = (HEAP, SEARCHES, COUNTERS)
-at, other, place, moved = variables("at other place moved")
+HEAPED: tuple[Array, ...] = (HEAP, LISTED, SEARCHES, COUNTERS)
+at, other, place = variables("at other place")
 
 
 class SequenceDeadlines:
@@ -35,8 +35,12 @@ class SequenceDeadlines:
     def schedule(self, code: Code) -> None:
         """The open path of the key k ends after `due`."""
         code.assign(of_search(k, DUE), due)
-        with code.when(any_of(of_search(k, PLACE) == NONE, due < of_search(k, LISTED))):
-            code.call("list_key", k, due, *HEAPED)
+        code.assign(place, of_search(k, PLACE))
+        with code.when(place == NONE):
+            with code.when(due <= LAST_TIME):
+                code.call("list_key", k, due, *HEAPED)
+        with code.or_when(due < LISTED[place]):
+            code.call("rise", place, k, due, *HEAPED)
 
     def functions(self, search: FunctionCall, parameters: list[Array]) -> list[KernelFunction]:
         """`search`: how a search is called, of the key k, at the time `now` and by the deadline `fired`."""
@@ -45,15 +49,15 @@ class SequenceDeadlines:
     def _fire(self, search: FunctionCall, parameters: list[Array]) -> KernelFunction:
         """The searches whose deadline is before a time, the earliest first, as far as there is room for what they find."""
         code = Code()
-        with code.loop(all_of(counter("HEAP") > 0, of_search(HEAP[0], LISTED) < before)):
+        with code.loop(all_of(counter("HEAP") > 0, LISTED[0] < before)):
             count_step(code)
             with code.when(is_halted()):
                 code.leave()
             code.assign(k, HEAP[0])
-            with code.when(of_search(k, DUE) != of_search(k, LISTED)):
+            code.assign(fired, of_search(k, DUE))
+            with code.when(fired != LISTED[0]):
                 self._move(code)
                 code.proceed()
-            code.assign(fired, of_search(k, DUE))
             code.assign(now, fired + 1)
             with code.when(counter("RESUME") != 2):
                 code.assign(counter("START"), self.layout.field("REF")[QUEUES[k, HEAD]])
@@ -70,68 +74,55 @@ class SequenceDeadlines:
     @staticmethod
     def _move(code: Code) -> None:
         """A key whose deadline is later than the heap says, or that has none."""
-        with code.when(of_search(k, DUE) > LAST_TIME):
+        with code.when(fired > LAST_TIME):
             code.assign(of_search(k, PLACE), NONE)
             code.decrease(counter("HEAP"))
             with code.when(counter("HEAP") > 0):
-                code.assign(HEAP[0], HEAP[counter("HEAP")])
-                code.call("sink", *HEAPED)
+                code.call("sink", HEAP[counter("HEAP")], LISTED[counter("HEAP")], *HEAPED)
         with code.otherwise():
-            code.assign(of_search(k, LISTED), of_search(k, DUE))
-            code.call("sink", *HEAPED)
+            code.call("sink", k, fired, *HEAPED)
 
 
 def _list_key() -> KernelFunction:
     code = Code()
-    code.assign(place, of_search(k, PLACE))
-    with code.when(place == NONE):
-        with code.when(due > LAST_TIME):
-            code.give(0)
-        code.assign(place, counter("HEAP"))
-        code.increase(counter("HEAP"))
-        code.assign(HEAP[place], k)
-    code.assign(of_search(k, LISTED), due)
-    code.call("rise", place, *HEAPED)
+    code.increase(counter("HEAP"))
+    code.call("rise", counter("HEAP") - 1, k, due, *HEAPED)
     code.give(0)
-    return code.function("list_key", k, due, *HEAPED, rare=True)
+    return code.function("list_key", k, due, *HEAPED)
 
 
 def _rise() -> KernelFunction:
+    """A key with this deadline, from a place upwards."""
     code = Code()
-    code.assign(k, HEAP[at])
-    with code.loop(at > 0):
-        code.assign(other, HEAP[(at - 1) >> 1])
-        with code.when(of_search(other, LISTED) <= of_search(k, LISTED)):
-            code.leave()
-        _put(code, other)
-        code.assign(at, (at - 1) >> 1)
-    _put(code, k)
+    code.assign(other, (at - 1) >> 1)
+    with code.loop(all_of(at > 0, LISTED[other] > due)):
+        _put(code, HEAP[other], LISTED[other])
+        code.assign(at, other)
+        code.assign(other, (at - 1) >> 1)
+    _put(code, k, due)
     code.give(0)
-    return code.function("rise", at, *HEAPED)
+    return code.function("rise", at, k, due, *HEAPED)
 
 
 def _sink() -> KernelFunction:
+    """A key with this deadline, in place of the first."""
     code = Code()
-    code.assign(moved, HEAP[0])
     code.assign(at, 0)
-    with code.loop(2 * at + 1 < counter("HEAP")):
-        code.assign(place, 2 * at + 1)
-        with code.when(all_of(place + 1 < counter("HEAP"), _listed(HEAP[place + 1]) < _listed(HEAP[place]))):
+    code.assign(place, 1)
+    with code.loop(place < counter("HEAP")):
+        with code.when(all_of(place + 1 < counter("HEAP"), LISTED[place + 1] < LISTED[place])):
             code.increase(place)
-        code.assign(other, HEAP[place])
-        with code.when(_listed(moved) <= _listed(other)):
+        with code.when(due <= LISTED[place]):
             code.leave()
-        _put(code, other)
+        _put(code, HEAP[place], LISTED[place])
         code.assign(at, place)
-    _put(code, moved)
+        code.assign(place, 2 * at + 1)
+    _put(code, k, due)
     code.give(0)
-    return code.function("sink", *HEAPED)
+    return code.function("sink", k, due, *HEAPED)
 
 
-def _put(code: Code, key: Formula) -> None:
+def _put(code: Code, key: Formula, deadline: Formula) -> None:
     code.assign(HEAP[at], key)
-    code.assign(of_search(key, PLACE), at)
-
-
-def _listed(key: Formula) -> Formula:
-    return of_search(key, LISTED)
+    code.assign(LISTED[at], deadline)
+    code.assign(of_search(HEAP[at], PLACE), at)

@@ -13,7 +13,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     COUNTERS,
     FRAMES,
     HEAD,
-    HEAP,
     KEY_TABLE,
     KEY_VALUES,
     QUEUES,
@@ -28,6 +27,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     j,
     k,
     kbase,
+    LISTED,
     lane_of,
     last,
     late,
@@ -40,7 +40,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )
 from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMachine
 from fairlead.matching.compiled.codegen.sequences.search_state import LOWEST, PC, of_search
-from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, LISTED, NOT_FIRED, fired, now
+from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, NOT_FIRED, fired, now
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.codegen.sequences.stepwise_machine import StepwiseMachine
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
@@ -176,7 +176,7 @@ class SequenceLoop:
 
     @staticmethod
     def _is_due(time: Formula) -> Formula:
-        return all_of(counter("HEAP") > 0, of_search(HEAP[0], LISTED) < time)
+        return all_of(counter("HEAP") > 0, LISTED[0] < time)
 
     @staticmethod
     def _stop_if_full(code: Code) -> None:

@@ -15,7 +15,7 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     BOTTOM,
     DUE,
     FRAME,
-    LISTED,
+    NAMES,
     PLACE,
     SearchState,
     clock,
@@ -35,13 +35,14 @@ class SequencePool(Pool):
     def __init__(self, shape: Shape, layout: SequenceLayout) -> None:
         super().__init__(1, shape.size, layout)
         self.state = SearchState(shape)
-        columns = [*range(6), *(each.name for each in (*self.state.saved, *self.state.members))]
-        first = {FRAME: -1, BOTTOM: -1, DUE: LAST_TIME + 1, LISTED: LAST_TIME + 1, PLACE: -1}
+        columns = [*range(len(NAMES)), *(each.name for each in (*self.state.saved, *self.state.members))]
+        first = {FRAME: -1, BOTTOM: -1, DUE: LAST_TIME + 1, PLACE: -1}
         first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST, offered.name: -1}  # type: ignore[dict-item]
         padded = [*columns, *[0] * (self.state.search_width - len(columns))]
         self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))  # type: ignore[call-overload]
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
+        self.listed = np.zeros(0, dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys, and `nodes` more rows."""
@@ -50,7 +51,7 @@ class SequencePool(Pool):
             self.queues = grown(self.queues, wanted, (-1, -1, 0, -1))
             self.keys = grown(self.keys, wanted, (NEVER, 0, -1, LATEST))
             self.searches = grown(self.searches, wanted, self.fresh)
-            self.heap = longer(self.heap, wanted)
+            self.heap, self.listed = longer(self.heap, wanted), longer(self.listed, wanted)
         self.key_count = max(self.key_count, keys)
         self.room_for_nodes(nodes + self.queued_count())
 
@@ -65,7 +66,7 @@ class SequencePool(Pool):
 
     def search_anew(self) -> None:
         """All searches begin again: at the next row of their key, or if they are told the time, before the next of all."""
-        self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), (DUE, LISTED, PLACE)), self.searches, self.fresh)
+        self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), (DUE, PLACE)), self.searches, self.fresh)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
         self.counters[FRAME_FREE], self.counters[FRAME_FRESH], self.counters[DIRTY] = -1, 0, 1
 
@@ -75,7 +76,8 @@ class SequencePool(Pool):
         queues, keys, searches = self.queues[kept], self.keys[kept], self.searches[kept]
         heap = new_number[self.heap[: int(self.counters[HEAP])]]
         self.queues, self.keys = np.zeros((0, 4), dtype=np.int32), np.zeros((0, 4), dtype=np.int64)
-        self.searches, self.heap = np.zeros((0, self.state.search_width), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
+        self.heap = self.listed = np.zeros(0, dtype=np.int64)
         self.key_count = 0
         self.room_for(max(size, 1), 0, 0, 0)
         numbers = new_number[kept]
@@ -89,8 +91,8 @@ class SequencePool(Pool):
         self.searches[:, PLACE] = -1
         heap = heap[self.searches[heap, DUE] <= LAST_TIME]
         heap = heap[np.argsort(self.searches[heap, DUE], kind="stable")]
-        self.searches[heap, LISTED], self.searches[heap, PLACE] = self.searches[heap, DUE], np.arange(len(heap))
-        self.heap[: len(heap)] = heap
+        self.searches[heap, PLACE] = np.arange(len(heap))
+        self.heap[: len(heap)], self.listed[: len(heap)] = heap, self.searches[heap, DUE]
         self.counters[HEAP] = len(heap)
 
     def rows_of(self, lanes: Sequence[int]) -> Numbers:
