@@ -123,7 +123,7 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
-        own = refusal_of(self.plan, subscription) if subscription.has_runs or self._refused else None
+        own = refusal_of(self.plan, subscription) if subscription.by_event or self._refused else None
         if self._refused is None:
             return None if own is None else own.reason
         return f"because of {self._refused}" if own is None else own.reason
@@ -148,7 +148,7 @@ class Explanation:
             return []
         heard, made = heard_types(self.plan), []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
-            hears = heard.get(subscription.name, frozenset()) if branch.waiting else frozenset()
+            hears = heard.get(subscription.name, frozenset()) if branch.waiting or branch.timed else frozenset()
             shape = shape_of(subscription, branch, self.plan.catalogue, hears)
             shared = self._alike.others(subscription, branch) > 0
             values = [render(each.expression, [shape.queue_names[each.queue]]) for each in shape.columns]

@@ -294,7 +294,7 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
     hears = heard_types(plan)
     for group in groups:
         first, branch = group[0]
-        heard = hears.get(first.subscription.name, frozenset()) if branch.waiting else frozenset()
+        heard = hears.get(first.subscription.name, frozenset()) if branch.waiting or branch.timed else frozenset()
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 
