@@ -37,7 +37,7 @@ from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.codegen.sequences.sequence_matches import SequenceMatches
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
-from fairlead.matching.compiled.planning.sequences.running_values import RunningWord, SequencePredicate
+from fairlead.matching.compiled.planning.sequences.running_values import UNSEEN, RunningWord, SequencePredicate, unseen_name
 from fairlead.matching.compiled.planning.sequences.sequence_steps import (
     BeginStep,
     ChooseStep,
@@ -72,6 +72,7 @@ from fairlead.matching.compiled.representation.formulas import (
     negated,
     variables,
 )
+from fairlead.matching.compiled.representation.statements import KernelFunction
 from fairlead.model.plans.sequence import Take
 
 node, row_time = variables("node row_time")
@@ -278,6 +279,25 @@ class SearchMachine:
     def _can_continue(self, at: int) -> bool:
         """Whether it can come to it with one."""
         return at in self.program.after_rows
+
+    def functions(self) -> list[KernelFunction]:
+        """Whether no row of the path was taken for a slot with the value that the row that comes has."""
+        return [self._unseen(slot, column) for slot, column in self.plan.unseen]
+
+    def _unseen(self, slot: int, column: int) -> KernelFunction:
+        code, at, known = Code(), Variable("at"), self.shape.known_bit(column)
+        mine, its = (self._placed(SlotColumn(column, slot), slot), self.layout.column(column)[at])
+        same: Formula = mine == its
+        if self.shape.columns[column].is_double:
+            same = any_of(mine == as_float(its), all_of(mine != mine, as_float(its) != as_float(its)))
+        code.assign(at, top)
+        with code.loop(at != NONE):
+            count_step(code)
+            with code.when(all_of(self.layout.field("TAKEN")[at] == slot, bit(self.bits[at], known) != 0, same)):
+                code.give(FALSE)
+            code.assign(at, self.layout.field("BEFORE")[at])
+        code.give(TRUE)
+        return code.function(unseen_name(slot, column), *UNSEEN)
 
     # Steps
 

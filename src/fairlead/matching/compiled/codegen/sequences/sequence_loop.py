@@ -76,7 +76,7 @@ class SequenceLoop:
         search = self._search()
         self.call = call("search", *search.parameters)
         arrays = [each for each in search.parameters if isinstance(each, Array)]
-        made = [search]
+        made = [search, *self.machine.functions()]
         if self.shape.waits:
             made += self.machine.deadlines.functions(self.call, arrays)
             self.fire = made[-1]

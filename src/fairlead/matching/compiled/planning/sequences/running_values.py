@@ -5,7 +5,7 @@ Conditions over them are compiled like any others (join_conditions.py). What an 
 path carries along and a choice point keeps.
 
 Takes: conditions. Gives: formulas, and the words with how each changes when a row is taken. Raises `Refused` for what no word
-can hold: DECIMALs, and counts of distinct values.
+can hold: DECIMALs.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.codegen.kernel_names import RANKS
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS, LINKS, NODES, RANKS
 from fairlead.matching.compiled.planning.condition_value import ConditionValue
 from fairlead.matching.compiled.planning.join_conditions import TEXTS, Across
 from fairlead.matching.compiled.planning.shape import Refused, Shape
 from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
     WHOLE,
+    Array,
     Constant,
     Formula,
+    SlotColumn,
     Variable,
     between,
     call,
     choice,
     intrinsic,
+    variables,
 )
 from fairlead.model.events.types import EventType, Kind
 from fairlead.model.plans.expression import (
@@ -60,6 +63,14 @@ class RunningWord:
     is_double: bool = False
 
 
+UNSEEN: tuple[Variable | Array, ...] = (*variables("node top"), NODES, LINKS, COUNTERS)
+"""What a function takes that says whether a path has a value already: the row that comes, the row that was taken last."""
+
+
+def unseen_name(slot: int, column: int) -> str:
+    return f"unseen{slot}_{column}"
+
+
 @dataclass(frozen=True)
 class SequencePredicate:
     """What is asked when a row is taken for a slot; not asked where the path has fewer than `looks_back` events before it."""
@@ -81,6 +92,8 @@ class RunningConditions(Across):
         self._aggregates: dict[int, Aggregate] = {}
         self._values: dict[tuple[str, int, str | None], list[Variable]] = {}
         self._about: int | None = None
+        self.unseen: list[tuple[int, int]] = []
+        """The slots and columns of which different values are counted."""
 
     # Conditions
 
@@ -163,11 +176,11 @@ class RunningConditions(Across):
 
     def _running(self, node: Aggregate) -> ConditionValue:
         """An aggregate of a run, of its words."""
-        if node.function == DISTINCT:
-            raise Refused("a count of distinct values in a sequence")
         if node.attribute is None:
             return ConditionValue(self._count(node.slots[0], None), bits=40)
         kind = self._declared(node.slots[0], node.attribute).kind
+        if node.function == DISTINCT:
+            return ConditionValue(self._different(node), bits=40)
         if node.function == "count":
             return ConditionValue(self._count(node.slots[0], node.attribute), bits=40)
         if kind is Kind.DECIMAL or kind in (Kind.STRING, Kind.BINARY) and node.function in ("sum", "avg"):
@@ -208,6 +221,19 @@ class RunningConditions(Across):
             if attribute is not None:
                 field = Field(slot, attribute, self._declared(slot, attribute).kind)
                 one = choice(1, self._alone(field, False).is_known, 0)
+            self.words.append(RunningWord(slot, number, number + one))
+        return number
+
+    def _different(self, node: Aggregate) -> Variable:
+        """How many different values: a row counts if no row of the run before it has its value."""
+        slot, row = node.slots[0], self._row(node)
+        if not isinstance(row.code, SlotColumn):
+            raise Refused("different DECIMALs of more than 18 digits of a run")
+        (number,), new = self._new(DISTINCT, slot, node.attribute, WHOLE)
+        if new:
+            column = row.code.column
+            self.unseen.append((slot, column))
+            one = choice(choice(1, call(unseen_name(slot, column), *UNSEEN), 0), row.is_known, 0)
             self.words.append(RunningWord(slot, number, number + one))
         return number
 

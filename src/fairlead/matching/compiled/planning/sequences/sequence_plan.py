@@ -35,6 +35,8 @@ class SequencePlan:
     words: tuple[RunningWord, ...]
     earlier: dict[int, tuple[int, int]]
     """Slots behind those of the branch: of which slot's type, and how many events before the one that is taken."""
+    unseen: tuple[tuple[int, int], ...]
+    """The slots and columns of which different values are counted."""
     stepwise: bool
     limited: bool
     """Times of rows decide: a window, or a limit to the event before."""
@@ -71,4 +73,5 @@ def sequence_plan(shape: Shape, catalogue: Catalogue) -> SequencePlan:
     stepwise = shape.subscription.matching.stepwise
     for step in (None, *(at for at, each in enumerate(program.steps) if isinstance(each, TakeStep | RepeatStep))) if stepwise else ():
         offers_after(program, step)  # raises what cannot be compiled
-    return SequencePlan(program, asked, untils, having, words, conditions.earlier, stepwise, limited)
+    unseen = tuple(conditions.unseen)
+    return SequencePlan(program, asked, untils, having, words, conditions.earlier, unseen, stepwise, limited)
