@@ -1,8 +1,8 @@
 """What kernels need not remember: numbers of keys, of equal values and of texts that nothing queued refers to.
 
 Keys are numbered once for all branches of a plan whose keys are alike, so they can only go together. With WITHIN a key has a
-clock, and the answer is a function of it: such keys stay. All of it happens between batches, and only once at least half of
-the numbers are of no use: then it costs each number once more what it cost to hand it out.
+clock, and the answer is a function of it: such keys stay (those of sequences have none). All of it happens between batches, and
+only once at least half of the numbers are of no use: then it costs each number once more what it cost to hand it out.
 
 Takes: branches between two batches. Gives: the same branches, renumbered. Never: changes what can still match.
 """
@@ -19,8 +19,8 @@ from fairlead.matching.compiled.codegen.deadlines import KEY, MEMBERS
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool
-from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
 from fairlead.matching.compiled.running.run_output import recount
+from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.running.branch import KernelBranch
@@ -34,7 +34,8 @@ LOW = 0xFFFFFFFF
 def forget_keys(numbering: KeyNumbering, branches: Sequence[KernelBranch]) -> None:
     """The keys that none of the branches needs."""
     count, known = len(numbering), numbering.known()
-    if not numbering.parts or known < FEW or any(branch.shape.windowed for branch in branches):
+    clocked = any(branch.shape.windowed and branch.shape.sequence is None for branch in branches)
+    if not numbering.parts or known < FEW or clocked:
         return
     used = np.zeros(count, dtype=bool)
     for branch in branches:

@@ -1,5 +1,5 @@
-"""What a search over the rows of a key has: variables while it runs, a row of SEARCHES while it is suspended, and for each choice
-point a row of FRAMES with what was before the choice.
+"""What a search over the rows of a key has: variables while it runs, a row of SEARCHES while it is suspended, and for each
+choice point a row of FRAMES with what was before the choice.
 
 Choice points of a key are a list, the last one first. A key has its rows as a list of nodes; the row that comes next is the one
 after `walked`, and the rows that were taken lead back from `top` (BEFORE), each with the slot for which it was taken (TAKEN).
@@ -25,7 +25,6 @@ from fairlead.matching.compiled.representation.formulas import (
     Variable,
     as_bits,
     as_float,
-    choice,
     variables,
 )
 from fairlead.matching.compiled.representation.statements import KernelFunction
@@ -160,7 +159,6 @@ class SearchState:
             code.assign(of_frame(bottom, LINK), counter("FRAME_FREE"))
             code.assign(counter("FRAME_FREE"), frame)
             code.assign(frame, NONE)
-
 
     def anew(self) -> KernelFunction:
         """The search of a key, from its first row again."""

@@ -1,4 +1,5 @@
-"""A sequence as a program: one loop over the rows of a batch, each of which becomes the last row of its key, whose search goes on.
+"""A sequence as a program: one loop over the rows of a batch, each of which becomes the last row of its key, whose search goes
+on.
 
 Takes: a Shape with a sequence. Gives: `Source`, as loop.py does. Never: compiles or runs it.
 """
@@ -15,6 +16,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     HEAD,
     KEY_TABLE,
     KEY_VALUES,
+    LISTED,
     QUEUES,
     SEARCHES,
     TAIL,
@@ -27,7 +29,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     j,
     k,
     kbase,
-    LISTED,
     lane_of,
     last,
     late,
@@ -294,4 +295,3 @@ class SequenceLoop:
                 with code.when(counter("FULL") != 0):
                     code.assign(counter("RESUME"), 2)
                     code.leave()
-

@@ -12,7 +12,8 @@ Takes: a shape. Gives: the function `search`. Never: choice points.
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMachine, fits, node, row_time
+from fairlead.matching.compiled.codegen.sequences.row_conditions import fits, node, row_time
+from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMachine
 from fairlead.matching.compiled.codegen.sequences.search_state import clock, counter_of, due, offered, pc
 from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, now
 from fairlead.matching.compiled.planning.sequences.sequence_steps import MatchStep, RepeatStep, TakeStep
@@ -152,4 +153,3 @@ def _standing(offer: Offer) -> list[Formula]:
 
 def _value(counter: int, count: Count) -> Formula:
     return Constant(count.number) if count.known else counter_of(counter) + count.number
-

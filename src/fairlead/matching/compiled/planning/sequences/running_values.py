@@ -1,6 +1,6 @@
 """What the conditions of a sequence read beside single events: aggregates of a run so far, and earlier events of the path.
 
-Both are slots of their own, behind those of the branch: `first(d.price)` is a field of such a slot, and so is `prev(d.price, 2)`.
+Both are slots of their own, behind those of the branch: `first(d.price)` is a field of such a slot, as is `prev(d.price, 2)`.
 Conditions over them are compiled like any others (join_conditions.py). What an aggregate is made of is a row of words, which a
 path carries along and a choice point keeps.
 
@@ -183,7 +183,7 @@ class RunningConditions(Across):
             return ConditionValue(self._different(node), bits=40)
         if node.function == "count":
             return ConditionValue(self._count(node.slots[0], node.attribute), bits=40)
-        if kind is Kind.DECIMAL or kind in (Kind.STRING, Kind.BINARY) and node.function in ("sum", "avg"):
+        if kind is Kind.DECIMAL or (kind in (Kind.STRING, Kind.BINARY) and node.function in ("sum", "avg")):
             raise Refused(f"{node.function} of {kind.name} of a run")
         if node.function in ("first", "last"):
             return self._end(node, kind)
@@ -296,8 +296,5 @@ class RunningConditions(Across):
 def is_plain(predicate: Predicate) -> bool:
     """It reads one event, that which is taken, and nothing of its path: so it is a column of truth values."""
     return len(predicate.slots) <= 1 and not any(
-        isinstance(leaf, Previous | Aggregate)
-        for term in predicate.condition.terms
-        for atom in term
-        for leaf in leaves(atom)
+        isinstance(leaf, Previous | Aggregate) for term in predicate.condition.terms for atom in term for leaf in leaves(atom)
     )

@@ -1,7 +1,7 @@
 """What the kernel of a sequence needs to know of its branch, or why there can be none.
 
-Takes: the shape of a branch with a sequence. Gives: a `SequencePlan`, and the shape its value columns; or raises `Refused`. Never:
-generates code.
+Takes: the shape of a branch with a sequence. Gives: a `SequencePlan`, and the shape its value columns; or raises `Refused`.
+Never: generates code.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def sequence_plan(shape: Shape, catalogue: Catalogue) -> SequencePlan:
     limited = shape.subscription.within_us is not None or any(each.gap_us is not None for each in program.takes)
     words = tuple(conditions.words)
     stepwise = shape.subscription.matching.stepwise
-    for step in (None, *(at for at, each in enumerate(program.steps) if isinstance(each, TakeStep | RepeatStep))) if stepwise else ():
+    for step in (
+        (None, *(at for at, each in enumerate(program.steps) if isinstance(each, TakeStep | RepeatStep))) if stepwise else ()
+    ):
         offers_after(program, step)  # raises what cannot be compiled
     unseen = tuple(conditions.unseen)
     return SequencePlan(program, asked, untils, having, words, conditions.earlier, unseen, stepwise, limited)

@@ -5,7 +5,7 @@ point. Steps are numbered; 0 is where a search begins.
 
     A a NEXT B b+         0 take a → 1 · 1 take b → 2 · 2 repeat b, else → 3 · 3 match
     A a THEN B b          0 take a → 1 · 1 take b, skipping → 2 · 2 match
-    (A a NEXT B b){2,}    0 begin → 1 · 1 round: → 2, or from the second on → 5 · 2 take a → 3 · 3 take b → 4 · 4 end of a round → 1
+    (A a NEXT B b){2,}    0 begin → 1 · 1 round: → 2, or after two → 5 · 2 take a → 3 · 3 take b → 4 · 4 end of a round → 1
 
 A run of one element is one step (`RepeatStep`), since most patterns have only such ones: it looks at the row before it makes a
 choice point.
@@ -93,8 +93,8 @@ class BeginStep:
 
 @dataclass(frozen=True)
 class RoundStep:
-    """Another round, or what follows the loop. `mark`: after which row the round begins, if it can take none at all: such a round
-    counts only up to `least`."""
+    """Another round, or what follows the loop. `mark`: after which row the round begins, if it can take none at all: such a
+    round counts only up to `least`."""
 
     counter: int
     mark: int | None

@@ -1,10 +1,10 @@
 """STEPWISE: what can come next where a row was taken, in the order of preference.
 
-Nothing is undone there, so instead of choice points each place of the pattern has *offers*: the elements that could take the next
-row, and among them that the pattern is complete. Which of them stand depends on how many rounds loops have made.
+Nothing is undone there, so instead of choice points each place of the pattern has *offers*: the elements that could take the
+next row, and among them that the pattern is complete. Which of them stand depends on how many rounds loops have made.
 
-Takes: the steps of a sequence. Gives: for the start, and for each step that takes a row, the offers after it. Raises `Refused` for
-groups that a round can leave empty, and for too many offers.
+Takes: the steps of a sequence. Gives: for the start, and for each step that takes a row, the offers after it. Raises `Refused`
+for groups that a round can leave empty, and for too many offers.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class _Way:
         if isinstance(taking, RepeatStep):
             return self._from(_Place(self.step, {}, again=True))
         assert isinstance(taking, TakeStep)
-        return self._from(_Place(taking.following, {}, again=not taking.begins))
+        following = self.steps[taking.following]
+        return self._from(_Place(taking.following, {}, again=isinstance(following, LeaveStep) and following.more == self.step))
 
     def _from(self, place: _Place) -> Iterator[Offer]:
         if place.at == NOWHERE:

@@ -1,7 +1,7 @@
 """The state of a sequence's kernel: rows as nodes, a list of them and a suspended search for each key, choice points.
 
-Takes: a layout. Gives: arrays that grow by doubling. Never: what cannot be found again from the rows alone: a search can always be
-begun anew.
+Takes: a layout. Gives: arrays that grow by doubling. Never: what cannot be found again from the rows alone: a search can always
+be begun anew.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SequencePool(Pool):
         first = {FRAME: -1, BOTTOM: -1, DUE: LAST_TIME + 1, PLACE: -1}
         first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST, offered.name: -1}  # type: ignore[dict-item]
         padded = [*columns, *[0] * (self.state.search_width - len(columns))]
-        self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))  # type: ignore[call-overload]
+        self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
         self.listed = np.zeros(0, dtype=np.int64)
