@@ -10,7 +10,6 @@ object for an event. Raises `Refused` where a branch has no kernel.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -164,7 +163,7 @@ class KernelLane:
                 mask = np.zeros(len(order), dtype=bool)
                 mask[order] = limit.admitted(numbers[order])
                 parts = np.split(mask, np.cumsum([len(each) for each in mine])[:-1])
-                chosen = [replace(b, at=b.at[part], refs=b.refs[part]) for b, part in zip(mine, parts, strict=True)]
+                chosen = [each.taken(part) for each, part in zip(mine, parts, strict=True)]
                 blocks = [*(each for each in blocks if each.subscription.name != name), *chosen]
         return blocks
 
