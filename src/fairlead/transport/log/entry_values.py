@@ -28,7 +28,8 @@ LONG_BYTES, DECOMPRESSED_BYTES_MAX = 200_000, 64 << 20
 """What is compressed, in some milliseconds; and what it may become again: 60 times the largest message."""
 VALUES_MAX = 1_000_000
 """Of an entry: three times what the longest record has that fits into a message of a megabyte."""
-TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""In JSON; also one without an end, in one step."""
 SURROGATES = re.compile("[\ud800-\udfff]")
 """Halves of characters, which JSON can write and UTF-8 cannot."""
 DIGEST = re.compile("[0-9a-f]{32}")
