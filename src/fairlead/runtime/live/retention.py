@@ -290,7 +290,7 @@ async def resume_places(log: Log, streams: Mapping[tuple[str, ...], Stream]) -> 
         for key, told in (await groups_of_name(log, name)).items():
             for part, at in zip(told["parts"], await _places(log, key, told), strict=True):
                 topics = tuple(sorted(part["topics"]))
-                types = [each for each in part["types"] if token(each) in declared]
+                types = [each for each in dict.fromkeys(part["types"]) if token(each) in declared]
                 only, stream = Only((*types, HEARTBEAT.name), told.get("routes", {})), streams.get(topics)
                 if stream is None:
                     at = 0
