@@ -166,7 +166,7 @@ def test_rules_of_one_user_do_not_keep_the_others_waiting() -> None:
             await asyncio.wait(many, return_when=asyncio.FIRST_COMPLETED)
             body = {"name": "two", "rules": "SUBSCRIPTION S MATCH A a"}
             assert (await asker.post("/subscriptions", body, headers=as_user("two")))[0] == 201
-            assert sum(each.done() for each in many) < 15, "all others were served before"
+            assert not all(each.done() for each in many), "all others were served before"
             for each in many:
                 each.cancel()
             await asyncio.wait(many)
