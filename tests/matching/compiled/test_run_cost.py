@@ -115,5 +115,3 @@ def test_members_are_read_once_the_condition_holds() -> None:
 )
 def test_the_words_for_runs(rule: str, line: str) -> None:
     assert any(line in each for each in cost_lines(costs_of(planned(rule))))
-
-
