@@ -68,7 +68,7 @@ class Gathering:
         """The number of a queue of the key."""
         return k * self.shape.stride + queue
 
-    def open(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
+    def begin(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
         """What follows is inside, where all runs are long enough, the newest event is a member, and HAVING is true."""
         code.assign(end, written)
         for run in self.plan.runs if newest is None and not self.shape.overlapping else ():
