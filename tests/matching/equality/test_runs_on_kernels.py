@@ -21,8 +21,9 @@ from fairlead.transport.events import read_events
 from tests.marks import sample_size
 from tests.matching.equality.test_equal_to_reference import events_of
 from tests.matching.equality.test_runs import shown
-from tests.matching.generators.generated import Case
+from tests.matching.generators.generated import TYPES, Case, events
 from tests.matching.generators.runs import run_cases, valued_run_cases
+from tests.matching.results.test_result_table import compared
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -61,6 +62,33 @@ def test_a_state_with_runs_goes_on_in_kernels(case: Case, size: int, split: int,
     for columns in batches[split:]:
         assert shown(list(loaded.feed(columns))) == shown(list(plain.feed(columns)))
         assert loaded.dump() == plain.dump()
+
+
+@given(run_cases() | valued_run_cases(), st.integers(1, 13))
+def test_relations_with_runs_give_the_table_of_their_objects(case: Case, size: int) -> None:
+    compared(compile_text(case.rules), case.events, size)
+
+
+BRANCHES = """
+SUBSCRIPTION S
+MATCH (A a+) OR (B b THEN C c) OR (C c AND U u{,2})
+HAVING count(a) >= 2
+PER k
+DISPOSAL FIRST PREFIX
+LIMIT 7 PER KEY
+EMIT E (k = 1)
+SUBSCRIPTION T MATCH E e{2,} THEN A a PER k"""
+
+
+@given(events(24), st.integers(1, 6))
+def test_branches_with_and_without_runs_are_delivered_together(records: list[dict[str, Any]], size: int) -> None:
+    rules = TYPES + BRANCHES
+    plan = compile_text(rules)
+    expected = shown(ReferenceMatcher(plan).run(events_of(plan, Case(rules, records))))
+    engine = Engine(plan, kernels_from=0)
+    found = [each for columns in read_events(records, plan.catalogue, batch_rows=size) for each in engine.feed(columns)]
+    assert shown(found) == expected
+    compared(plan, records, size)
 
 
 def test_most_generated_runs_have_a_kernel() -> None:

@@ -93,7 +93,7 @@ class MemberWords:
     def run(self, slot: int) -> tuple[Words, Numbers]:
         """The members at a slot, match after match, and how many each match has there."""
         lengths = self.lengths[:, slot]
-        starts = (self.starts[:-1] + slot if self.offsets is None else self.offsets[:-1].reshape(-1, self.slots)[:, slot])
+        starts = self.starts[:-1] + slot if self.offsets is None else self.offsets[:-1].reshape(-1, self.slots)[:, slot]
         within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return self.flat[np.repeat(starts, lengths) + within], lengths
 

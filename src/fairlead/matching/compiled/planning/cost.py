@@ -142,7 +142,7 @@ class Costs:
         cost = plus(ONE, *(self._unspoilt(each) for each in self.between))
         again = bool(self.shape.runs) and (self.runs.can_fail or not firm)
         if self.shape.runs and (again or not opened):
-            cost = plus(cost, self.runs.each(newest))
+            cost = plus(cost, self.runs.each(newest, opened))
         fails = bool(self.between) or again
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)

@@ -68,7 +68,7 @@ class Gathering:
         """The number of a queue of the key."""
         return k * self.shape.stride + queue
 
-    def open(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
+    def begin(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
         """What follows is inside, where all runs are long enough, the newest event is a member, and HAVING is true."""
         code.assign(end, written)
         for run in self.plan.runs if newest is None and not self.shape.overlapping else ():
@@ -76,16 +76,16 @@ class Gathering:
                 self._take_newest(code, blocks, run)
         if self.kept.decided:
             self._ask(code, blocks, newest)
+        runs = {each.slot: each for each in self.plan.runs}
         for slot in range(self.shape.size):
-            run = next((each for each in self.plan.runs if each.slot == slot), None)
-            if run is None:
+            if slot not in runs:
                 code.assign(OUT_MEMBERS[end], self._place(slot, newest))
                 code.assign(OUT_LENGTHS[found, slot], 1)
                 code.increase(end)
             else:
-                self._gather(code, run, newest)
-                if run.least > 0:
-                    blocks.enter_context(code.when(count_of_run(slot) >= run.least))
+                self._gather(code, runs[slot], newest)
+                if runs[slot].least > 0:
+                    blocks.enter_context(code.when(count_of_run(slot) >= runs[slot].least))
         if newest is None:
             blocks.enter_context(code.when(any_of(*(self._is_newest(slot) for slot in range(self.shape.size)))))
         for each in self.left:
@@ -194,6 +194,7 @@ class Gathering:
 
     def _find_last(self, code: Code, run: GatheredRun, tests: list[Formula]) -> None:
         """From the end, the first of the last events that the run can hold."""
+        assert run.most is not None
         node, back = bound_to(run.slot), self.layout.field("PREV")
         start = variables(f"start{run.slot}")[0]
         before: list[Formula] = [self.ref[node] < high] if run.before else []
@@ -215,5 +216,3 @@ class Gathering:
                     code.leave()
             code.assign(node, back[node])
         code.assign(node, start)
-
-

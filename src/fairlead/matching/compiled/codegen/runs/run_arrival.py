@@ -1,8 +1,8 @@
 """What an event completes beside runs: one relation, that contains it.
 
-The event is queued before it is searched where it can be in a run, and before its relation disposes of anything. There has to be
-room for the members of a relation, as many as are queued; otherwise the batch ends at its row (`reached`), and another call
-handles its rest.
+Where the event can be in a run it is queued before it is searched, and in any case before its relation disposes of anything.
+There has to be room for the members of a relation, as many as are queued; otherwise the batch ends at its row (`reached`), and
+another call handles its rest.
 
 Takes: a shape, its queues and searches. Gives: code. Never: decides what leaves (run_disposal.py).
 """

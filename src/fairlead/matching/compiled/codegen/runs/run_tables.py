@@ -1,7 +1,7 @@
 """Counting different values: a hash table, searched along from the place of a value.
 
-`different_added` notes a value for the count with a number, and returns 1 if it is new to it. Rows of earlier counts, which have
-other numbers, are free: so nothing is ever cleared. There is room for twice as many values as are queued.
+`different_added` notes a value for the count with a number, and returns 1 if it is new to it. Rows of earlier counts have other
+numbers and are free, so nothing is ever cleared. There is room for twice as many values as are queued.
 
 Takes: a table. Gives: functions of a kernel. Never: makes room (running/run_room.py).
 """
@@ -60,5 +60,3 @@ def place() -> KernelFunction:
     code.assign(z, z ^ (z >> intrinsic("np.uint64", 32)))
     code.give(intrinsic("np.int64", z & intrinsic("np.uint64", mask)))
     return code.function(PLACE, value, mask)
-
-

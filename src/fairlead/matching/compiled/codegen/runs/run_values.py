@@ -134,5 +134,3 @@ def _sum(code: Code, value: RunValue, each: Formula) -> None:
         code.assign(total, number)
     with code.otherwise():
         code.assign(total, joined)
-
-

@@ -1,7 +1,7 @@
 """The names of what runs are written to: the words of all members one after the other, and how many each slot has.
 
-While a search has its members, what would be their relation is written behind those that were found (`written`), and stays if
-it is one. `first_of(slot)` and `end_of(slot)` say where the words of a run are.
+While a search has its members, what would be their relation is written after those that were found (`written`), and stays if it
+is one. `first_of(slot)` and `end_of(slot)` say where the words of a run are.
 """
 
 from __future__ import annotations

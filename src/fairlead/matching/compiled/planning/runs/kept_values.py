@@ -53,9 +53,7 @@ class KeptValues:
             each for condition in plan.having for each in condition.needed if each.value is None or _words(each.value)
         ]
         self.decided: list[WholeCondition] = [
-            each
-            for each in plan.having
-            if each.slots <= slots and all(_words(read[number]) for number in each.values)
+            each for each in plan.having if each.slots <= slots and all(_words(read[number]) for number in each.values)
         ]
         """The conditions that kept values decide, where runs are entire."""
         wanted = {number for each in self.decided for number in each.values}

@@ -4,13 +4,15 @@
     n at the end         they are walked once, since no other member is open
     n each time          they are walked for every combination of the other members, until HAVING is true
 
-Thresholds are asked before a search. With FIRST, if they are all that HAVING says and nothing but THEN limits members and runs, the
-first combination is a relation: the oldest members leave the runs all that is queued, since events before them are dropped.
+Thresholds are asked before a search. With FIRST, if they are all that HAVING says and nothing but THEN limits members and runs,
+the first combination is a relation: the oldest members leave the runs all that is queued, since events before are dropped.
 
 Takes: a shape and its accesses. Gives: bounds, and what to say of runs. Never: runs anything.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.arrival import Gathered
@@ -22,10 +24,11 @@ class RunCosts:
     def __init__(self, shape: Shape, accesses: Accesses) -> None:
         self.shape, self.kept, self.plan = shape, accesses.kept, shape.runs
 
-    def each(self, newest: int | None) -> Cost:
+    def each(self, newest: int | None, opened: Collection[int]) -> Cost:
         """To gather the runs beside chosen members and to ask HAVING, until a relation is found. An event that is in a run is
         tested first: if one event is enough, only those runs are walked that it completes."""
-        entire = len(self.kept.entire) == len(self.plan.runs)
+        beside = {other for each in self.plan.runs for other in (*each.after, *each.before)}
+        entire = len(self.kept.entire) == len(self.plan.runs) and beside.isdisjoint(opened)
         decided = entire and len(self.kept.decided) == len(self.plan.having)
         tested = newest is None and not self.shape.overlapping and self._is_one_enough
         return ONE if decided or tested else N

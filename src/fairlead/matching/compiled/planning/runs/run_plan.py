@@ -41,9 +41,7 @@ def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalo
         reach = tuple(after), tuple(before), tuple(others)
         texts = tuple(each.text for each in mine)
         plan.runs.append(
-            GatheredRun(
-                slot, shape.queue_of_slot[slot], quantifier.least, quantifier.most, *reach, tuple(conditions), texts
-            )
+            GatheredRun(slot, shape.queue_of_slot[slot], quantifier.least, quantifier.most, *reach, tuple(conditions), texts)
         )
     whole = WholeConditions(shape, types)
     for predicate in branch.having:

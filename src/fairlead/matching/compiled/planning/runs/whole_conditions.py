@@ -16,10 +16,8 @@ from fairlead.matching.compiled.planning.runs.gathered_run import (
     COUNT,
     DISTINCT,
     DOUBLE,
-    FIRST,
     HALVES,
     LARGE,
-    LAST,
     LEAST,
     MEAN,
     MOST,
@@ -214,4 +212,3 @@ class WholeConditions(Across):
         made = self.made.setdefault((node, f"{function} {slot}"), fresh)
         self.read.add(made.number)
         return made
-
