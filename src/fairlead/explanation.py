@@ -17,7 +17,7 @@ from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, deri
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines, cost_rows
-from fairlead.matching.compiled.planning.eligibility import RUNS, refusal_of, refused
+from fairlead.matching.compiled.planning.eligibility import RUNS, SEQUENCES, refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.clauses.limit import Limit
@@ -28,6 +28,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.clocks import heard_types
 from fairlead.model.plans.expression import render, render_condition
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.sequence import canonical_text, takes
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
-        if subscription.has_runs:
-            return RUNS
+        if subscription.by_event:
+            return RUNS if subscription.has_runs and not subscription.has_sequences else SEQUENCES
         if self._refused is None:
             return None
         own = refusal_of(self.plan, subscription)
@@ -325,8 +326,14 @@ def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     runs = [slot.run.canonical if slot.run else "" for slot in branch.slots]
     members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}{runs[at]}" for at, slot in enumerate(branch.slots))
     lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
+    if branch.sequence is not None:
+        until = {each.slot: render_condition(each.until.condition, names) for each in takes(branch.sequence) if each.until}
+        told = "; a time can end it, whichever event tells it" if branch.timed else ""
+        lines.append(f"  sequence          {canonical_text(branch.sequence, names, until)}{told}")
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
+        if predicate.about is not None:
+            kind = f"of {names[predicate.about]}  "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
     for predicate in branch.having:
         lines.append(f"  having            {render_condition(predicate.condition, names)}")

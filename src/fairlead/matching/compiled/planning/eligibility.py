@@ -19,6 +19,7 @@ from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
 
 RUNS = "runs, such as q+, are matched event by event"
+SEQUENCES = "sequences are matched event by event"
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
 
@@ -37,7 +38,7 @@ class Refusal:
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
     if subscription.by_event:
-        return Refusal(subscription, RUNS)
+        return Refusal(subscription, SEQUENCES if subscription.has_sequences else RUNS)
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
@@ -162,13 +163,19 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
     )
 
 
+def _by_event(subscription: Subscription) -> str:
+    return "is a sequence, which is" if subscription.has_sequences else "has runs, such as q+, which are"
+
+
 def slow(plan: Plan) -> tuple[LintWarning, ...]:
-    """W025: subscriptions with runs."""
+    """W025: subscriptions with runs, and sequences."""
     return tuple(
         LintWarning(
             "W025",
-            f"'{each.name}' has runs, such as q+, which are matched event by event: 20,000 to 40,000 events/s",
-            "if that is too slow, write a fixed count such as q[3]",
+            f"'{each.name}' {_by_event(each)} matched event by event: 20,000 to 40,000 events/s",
+            "if that is too slow, write a fixed count such as q[3]"
+            if not each.has_sequences
+            else "if that is too slow, match fixed counts such as q[3], joined by THEN",
             place_of(plan, Refusal(each, RUNS)),
             each.name,
         )
