@@ -28,6 +28,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.clocks import heard_types
 from fairlead.model.plans.expression import render, render_condition
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.sequence import canonical_text, takes
 
 
 @dataclass(frozen=True)
@@ -328,8 +329,14 @@ def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     runs = [slot.run.canonical if slot.run else "" for slot in branch.slots]
     members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}{runs[at]}" for at, slot in enumerate(branch.slots))
     lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
+    if branch.sequence is not None:
+        until = {each.slot: render_condition(each.until.condition, names) for each in takes(branch.sequence) if each.until}
+        told = "; a time can end it, whichever event tells it" if branch.timed else ""
+        lines.append(f"  sequence          {canonical_text(branch.sequence, names, until)}{told}")
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
+        if predicate.about is not None:
+            kind = f"of {names[predicate.about]}  "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
     for predicate in branch.having:
         lines.append(f"  having            {render_condition(predicate.condition, names)}")

@@ -280,7 +280,7 @@ class ReferenceSubscription:
         return min([*self.open_sequences(), *(due for due, *_ in self.pending)], default=None)
 
     def open_sequences(self) -> dict[Due, Any]:
-        """When something is decided of them: those that are told the time, by that; the others when nothing follows."""
+        """When something is decided of them: those that are timed, by their deadline; the others when nothing follows."""
         return {
             (each.open.deadline if each.branch.timed else LAST_TIME, (each.rows[0].event.position,), at[0]): at
             for at, each in self.sequences.items()

@@ -4,7 +4,8 @@ again, from the first row that is kept.
     paths      all ways through the pattern, in their order, each as soon as it is complete, or open at the end of the rows
     stepwise   the one way without a way back
 
-Takes: a branch, rows of one key, the time that it has been told. Gives: its relations. Never: remembers what it has tried.
+Takes: a branch, rows of one key, the time that the subscription has seen. Gives: its relations. Never: remembers what it has
+tried.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.outcome import too_many_decided
 from fairlead.model.events.event import Event
 from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Predicate
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
@@ -26,7 +29,7 @@ LAST_TIME = TIMESTAMP_RANGE[1]
 
 
 @dataclass(frozen=True)
-class Row:
+class ReferenceRow:
     event: Event
     names: tuple[str, ...]
     """The types of the branch that accept it."""
@@ -65,13 +68,13 @@ class ReferenceSequence:
     def __init__(self, subscription: Subscription, branch: Branch) -> None:
         assert branch.sequence is not None
         self.subscription, self.branch, self.tree = subscription, branch, branch.sequence
-        self.rows: list[Row] = []
+        self.rows: list[ReferenceRow] = []
         self.told: int | None = None
         self.open: Open | None = None
 
     def arrive(self, event: Event, names: list[str], told: int | None) -> list[tuple[Any, ...]]:
-        """The relations that this row decides; `told`: the time that the subscription has been told."""
-        self.rows.append(Row(event, tuple(names)))
+        """The relations that this row decides; `told`: the time that the subscription has seen."""
+        self.rows.append(ReferenceRow(event, tuple(names)))
         return self.decide(told if self.branch.timed else None)
 
     def decide(self, told: int | None) -> list[tuple[Any, ...]]:
@@ -87,6 +90,8 @@ class ReferenceSequence:
                     del self.rows[0]
                 case _:
                     found.append(self.members(outcome))
+                    if len(found) > LIMITS.relations_per_event_max:
+                        raise too_many_decided(self.subscription.name)
                     del self.rows[: self.disposed(outcome)]
         return found
 

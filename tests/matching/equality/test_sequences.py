@@ -1,5 +1,5 @@
-"""Sequences: the engine's matcher gives exactly the relations of the reference, in the same order, however it is fed and wherever
-it is dumped and loaded."""
+"""Sequences: the engine's matcher gives exactly the relations of the reference, in the same order, however it is fed and
+wherever it is dumped and loaded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Generated rules with sequences (NEXT, groups, ELSE, SHORTEST, prev, running aggregates, time limits, UNTIL, STEPWISE), over the
-types and streams of generated.py.
+"""Generated rules with sequences (NEXT, groups, ELSE, SHORTEST, prev, running aggregates, time limits, UNTIL, STEPWISE), over
+the types and streams of generated.py.
 
 `sequence_rules` draws from a `Random`, so that the fuzzers use it too. Every text it makes is legal.
 """
@@ -112,7 +112,10 @@ def sequence_rules(rng: Random) -> str:
     else:
         lines += [f"EMIT E (k = coalesce({first}.k, 0), x = max({first}.x), n = count({first}))"]
     if rng.random() < 0.4:
-        lines += ["SUBSCRIPTION T", f"MATCH {rng.choice(('E e THEN B b', 'E e+ NEXT B b', 'E e{1,2} WITHIN 2 SECONDS OF PREVIOUS'))}"]
+        lines += [
+            "SUBSCRIPTION T",
+            f"MATCH {rng.choice(('E e THEN B b', 'E e+ NEXT B b', 'E e{1,2} WITHIN 2 SECONDS OF PREVIOUS'))}",
+        ]
     return TYPES + "\n".join(lines)
 
 

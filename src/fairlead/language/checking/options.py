@@ -57,7 +57,7 @@ def _matching(clause: syntax.Clause | None) -> Matching:
         return Matching.FIRST
     if "STEPWISE" in clause.words:
         if "RECENT" in clause.words:
-            fix = "write MATCHING FIRST STEPWISE, with which an attempt goes on until it fails"
+            fix = "write MATCHING FIRST STEPWISE, with which an attempt continues until it fails"
             raise Fault("L101", clause.span, "MATCHING RECENT STEPWISE is not supported", fix)
         return Matching.FIRST_STEPWISE
     return next(each for each in Matching if each.words == clause.words)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeVar
 
 from fairlead.dataclass import dataclass
@@ -28,7 +29,7 @@ from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue, EventType
 from fairlead.model.plans.expression import Predicate
 from fairlead.model.plans.options import PAPER_DISPOSALS, Disposal, Matching
-from fairlead.model.plans.plan import Branch, Emission, Subscription
+from fairlead.model.plans.plan import Branch, Emission, Slot, Subscription
 from fairlead.model.plans.sequence import SequencePart, ends_by_time
 
 ClauseType = TypeVar("ClauseType", bound=syntax.Clause)
@@ -42,6 +43,16 @@ class Checked:
     conjuncts: tuple[tuple[Placed, ...], ...]
     """For each branch its predicates with their places in the text."""
     emitted: EventType | None = None
+
+    @property
+    def assignments(self) -> tuple[BranchPattern, ...]:
+        """The branches that are no sequences."""
+        return tuple(shape for shape in self.shapes if shape.slots not in self.sequences)
+
+    @cached_property
+    def sequences(self) -> Mapping[tuple[Slot, ...], SequencePart]:
+        """Those that are, by their slots."""
+        return {each.slots: each.sequence for each in self.subscription.branches if each.sequence is not None}
 
 
 def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: RuleText) -> Checked:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.clauses.registry import LINT
-from fairlead.language.lint import clauses, conditions, instances, topics
+from fairlead.language.lint import clauses, conditions, instances, sequences, topics
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
@@ -25,6 +25,10 @@ RULES: tuple[Rule, ...] = (
     instances.broken_rise,
     instances.end_that_cannot_begin,
     *LINT,
+    sequences.end_that_waits,
+    sequences.overlapping_rounds,
+    sequences.rows_without_limit,
+    sequences.counted_too_early,
     conditions.constant,
     conditions.not_in_null,
     clauses.floating_key,

@@ -15,9 +15,10 @@ from fairlead.matching.interpreted.instance import Instance
 from fairlead.matching.interpreted.routes import Routes
 from fairlead.matching.interpreted.sequence_program import SequenceProgram
 from fairlead.matching.interpreted.sequence_search import LAST_TIME, SequenceRow, SequenceSearch
-from fairlead.matching.outcome import Due
+from fairlead.matching.outcome import Due, too_many_decided
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Branch, Subscription
 
 
@@ -25,7 +26,7 @@ class SequenceConjunction:
     def __init__(self, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> None:
         self.routes = Routes(branch, catalogue)
         self.program = SequenceProgram(subscription, branch, catalogue)
-        self.queues = len(branch.queue_types)
+        self.queues, self.name = len(branch.queue_types), subscription.name
 
     def create(self) -> Instance:
         return Instance([[] for _ in range(self.queues)], [])
@@ -47,6 +48,8 @@ class SequenceConjunction:
                     gone[at] += 1
             if members:
                 found.append(members)
+                if len(found) > LIMITS.relations_per_event_max:
+                    raise too_many_decided(self.name)
         for queue, count in zip(instance.queues, gone, strict=True):
             del queue[:count]
         return found

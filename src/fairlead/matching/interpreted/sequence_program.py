@@ -25,7 +25,7 @@ class Operation(Enum):
     SKIP = auto()
     """Rows may be left out."""
     FORK = auto()
-    """One of several places to go on, the first preferred."""
+    """One of several ways from here, the first preferred."""
     ENTER = auto()
     """A loop begins."""
     ROUND = auto()

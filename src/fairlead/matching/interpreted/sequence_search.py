@@ -1,16 +1,16 @@
 """The search for relations of a sequence in the rows of one key, which is suspended where it needs the next row.
 
 It is the ordered search of the definition with its choices on a stack, so a row costs what is new to try. It equals a search
-that begins again after every row, because what has failed on rows alone fails again. What failed by a time that was told, and
-not by rows, may not: such a search begins again with the next row (`_parked`).
+that begins again after every row, because what has failed on rows alone fails again. What failed by the time that the
+subscription has seen, and not by rows, may not: such a search begins again with the next row (`_parked`).
 
-Takes: rows, and the time that the subscription has been told. Gives: relations, and until when the open path is open. Never:
+Takes: rows, and the time that the subscription has seen. Gives: relations, and until when the open path is open. Never:
 decides when to ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairlead.matching.interpreted.sequence_program import Asked, Operation, SequenceProgram, TakeStep
@@ -22,7 +22,7 @@ LAST_TIME = TIMESTAMP_RANGE[1]
 SequenceRow = tuple[Event, tuple[int, ...]]
 """An event, and the queues of the types that accept it."""
 Frame = tuple[int, int, Any]
-"""Of the innermost loop: how many rounds have begun, how many rows were taken before the last of them; and of the loops around."""
+"""Of the innermost loop: how many rounds have begun, how many rows were taken before the last; and of the loops around."""
 Step = tuple[int, Frame | None, bool]
 """The instruction of a TAKE, its loops, and whether rows may be skipped before it."""
 COMPLETE: Step = (-1, None, False)
@@ -214,7 +214,7 @@ class SequenceSearch:
         return limit
 
     def _has_passed(self, limit: int, told: int | None, remember: bool) -> bool:
-        """`remember`: where only the time that was told is later, the search begins again with the next row."""
+        """`remember`: where only the time of other events is later, the search begins again with the next row."""
         if self._slots and self.program.limited and self._clock() > limit:
             return True
         if told is None or self._place < len(self.rows) or not (told > LAST_TIME or (self._slots and told > limit)):
@@ -250,9 +250,13 @@ class SequenceSearch:
 
     def _holds(self, asked: Asked, take: TakeStep, row: SequenceRow, otherwise: bool) -> bool:
         """Of the row as the next one of the slot; `otherwise`: what it is if it looks back too far."""
+        found: bool = self._with_row(take, row, asked.back, asked.check, otherwise)
+        return found
+
+    def _with_row(self, take: TakeStep, row: SequenceRow, looks_back: int, ask: Callable[[Any], Any], otherwise: Any) -> Any:
         held, width = self._held, self.program.width
         place, back = len(self._places), 0
-        while back < asked.back:
+        while back < looks_back:
             place -= 1
             if place < 0:
                 return otherwise
@@ -263,9 +267,9 @@ class SequenceSearch:
         held[width] = row[0]
         if not self.program.is_run[take.slot]:
             held[take.slot] = row[0]
-            return asked.check(held)
+            return ask(held)
         held[take.slot].append(row[0])
-        found = asked.check(held)
+        found = ask(held)
         held[take.slot].pop()
         return found
 

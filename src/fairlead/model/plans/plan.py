@@ -96,7 +96,7 @@ class Branch:
     sequence: SequencePart | None = None
     """The pattern over the rows of a key, if the branch is a sequence."""
     timed: bool = False
-    """A sequence that can end because a time passes: it is told the time, as an absence is."""
+    """A sequence that can end because a time passes, whichever events tell the time, as with an absence."""
 
     @cached_property
     def runs(self) -> Mapping[int, Quantifier]:
@@ -240,6 +240,11 @@ class Subscription:
     def waits(self) -> bool:
         """Some of its relations wait until a time has passed, so it needs the time."""
         return any(branch.waiting or branch.timed for branch in self.branches)
+
+    @property
+    def by_time(self) -> bool:
+        """A time decides some of its relations; of other sequences, that nothing follows."""
+        return self.waits or self.has_sequences
 
     @cached_property
     def has_sequences(self) -> bool:

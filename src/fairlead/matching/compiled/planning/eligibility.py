@@ -160,18 +160,22 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
 
 
 def has_slow_runs(plan: Plan) -> bool:
-    """Some subscription with runs has no kernel."""
+    """Some subscription with runs, or some sequence, has no kernel."""
     return any(each.by_event and refusal_of(plan, each) is not None for each in plan.subscriptions)
 
 
+def _kind(subscription: Subscription) -> str:
+    return "is a sequence that is" if subscription.has_sequences else "has runs, such as q+, that are"
+
+
 def slow(plan: Plan) -> tuple[LintWarning, ...]:
-    """W025: subscriptions with runs that have no kernel."""
+    """W025: sequences, and subscriptions with runs, that have no kernel."""
     found = [refusal_of(plan, each) for each in plan.subscriptions if each.by_event]
     return tuple(
         LintWarning(
             "W025",
-            f"'{each.subscription.name}' has runs, such as q+, that are matched event by event ({each.reason}): 20,000 to "
-            "40,000 events/s",
+            f"'{each.subscription.name}' {_kind(each.subscription)} matched event by event ({each.reason}): 20,000 to 40,000 "
+            "events/s",
             "if that is too slow, rewrite that condition",
             place_of(plan, each),
             each.subscription.name,
