@@ -12,7 +12,7 @@ from fairlead.engine import Engine
 from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen.counters import STEPS
 from fairlead.matching.compiled.planning.eligibility import refusal_of, slow
-from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, TakeStep, sequence_steps
+from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, TakingStep, sequence_steps
 from fairlead.matching.compiled.planning.sequences.step_offers import offers_after
 from fairlead.matching.compiled.running import retention
 from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
@@ -88,8 +88,8 @@ def pool_of(engine: Engine) -> SequencePool:
 
 def test_a_run_of_one_element_is_one_step() -> None:
     steps = sequence_steps(Chain((Take(0), Loop(Take(1), 1, None)), (True,))).steps
-    assert [type(each).__name__ for each in steps] == ["TakeStep", "TakeStep", "RepeatStep", "MatchStep"]
-    assert isinstance(steps[1], TakeStep)
+    assert [type(each).__name__ for each in steps] == ["TakingStep", "TakingStep", "RepeatStep", "MatchStep"]
+    assert isinstance(steps[1], TakingStep)
     assert isinstance(steps[2], RepeatStep)
     assert steps[1].skipping
     assert steps[2].following == 3

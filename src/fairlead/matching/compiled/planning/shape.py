@@ -178,7 +178,7 @@ class Shape:
     sequence: SequencePlan | None = None
     """What is searched, if the branch is a sequence."""
     virtual: list[int] = field(default_factory=list)
-    """Of a sequence: slots behind those of the branch, each with the slot whose type it has (running_values.py)."""
+    """Of a sequence: slots after those of the branch, each with the slot whose type it has (running_values.py)."""
     runs: RunPlan = field(default_factory=RunPlan)
     """What is gathered beside the other members."""
 

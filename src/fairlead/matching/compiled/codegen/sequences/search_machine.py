@@ -48,7 +48,7 @@ from fairlead.matching.compiled.planning.sequences.sequence_steps import (
     RoundStep,
     SkippedStep,
     SkipStep,
-    TakeStep,
+    TakingStep,
 )
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
@@ -122,7 +122,7 @@ class SearchMachine(RowConditions):
             code.leave()
 
     def _choice_point(self, code: Code, again: int, words: list[RunningWord], skipped: bool) -> None:
-        """Before the row is taken. `skipped`: what is tried later begins behind it. Without room the search pauses here."""
+        """Before the row is taken. `skipped`: what is tried later begins after it. Without room the search pauses here."""
         with code.when(negated(self.state.has_room())):
             self._uncount_row(code, words)
             code.assign(counter("FULL"), 1)
@@ -151,7 +151,7 @@ class SearchMachine(RowConditions):
 
     # Steps
 
-    def _take(self, code: Code, at: int, step: TakeStep) -> None:
+    def _take(self, code: Code, at: int, step: TakingStep) -> None:
         take, words = step.take, self.plan.words_of(step.take.slot)
         self._coming(code)
         passed = self._has_passed(at, take)
@@ -228,11 +228,11 @@ class SearchMachine(RowConditions):
         """A choice point for leaving the run before this row. If another single row has to follow, it is asked at once whether
         this would be one: mostly not."""
         words, following = self.plan.words_of(step.take.slot), self.program.steps[step.following]
-        asks = isinstance(following, TakeStep) and not following.skipping
+        asks = isinstance(following, TakingStep) and not following.skipping
         if not asks or words or self.plan.words_of(following.take.slot):  # type: ignore[union-attr]
             self._choice_point(code, step.following, words, False)
             return
-        assert isinstance(following, TakeStep)
+        assert isinstance(following, TakingStep)
         self._test(code, step.following, following.take, other)
         with code.when(other):
             self._choice_point(code, step.following, words, False)
@@ -320,7 +320,7 @@ class SearchMachine(RowConditions):
 
 
 _STEPS: dict[type, Callable[..., None]] = {
-    TakeStep: SearchMachine._take,
+    TakingStep: SearchMachine._take,
     RepeatStep: SearchMachine._repeat,
     LeaveStep: SearchMachine._leave,
     SkipStep: SearchMachine._skip,

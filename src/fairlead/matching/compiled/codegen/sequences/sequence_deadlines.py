@@ -1,7 +1,7 @@
 """When time alone decides: of each key the moment until which its open path may get a row, and a heap of keys.
 
-A run that goes on moves its deadline with every row, so the heap is told only of earlier ones: a key whose deadline has moved
-away is put back when its turn comes.
+A run that continues moves its deadline with every row, so the heap changes only for earlier ones: a key whose deadline has
+moved away is put back when its turn comes.
 
 Takes: a shape. Gives: code and functions; none where no clock but that of the rows decides. Never: searches by itself.
 """
@@ -22,7 +22,7 @@ from fairlead.model.events.values import TIMESTAMP_RANGE
 LAST_TIME = TIMESTAMP_RANGE[1]
 """No event is later."""
 now, fired, before = variables("now fired due_before")
-"""The time that a search has been told; the deadline that decides, or NOT_FIRED; and until when deadlines are decided."""
+"""The time by the clock of the subscription; the deadline that decides, or NOT_FIRED; and until when deadlines are decided."""
 NOT_FIRED = LOWEST
 HEAPED: tuple[Array, ...] = (HEAP, LISTED, SEARCHES, COUNTERS)
 at, other, place = variables("at other place")

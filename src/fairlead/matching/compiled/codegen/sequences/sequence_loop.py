@@ -1,5 +1,5 @@
-"""A sequence as a program: one loop over the rows of a batch, each of which becomes the last row of its key, whose search goes
-on.
+"""A sequence as a program: one loop over the rows of a batch, each of which becomes the last row of its key, whose search
+continues.
 
 Takes: a Shape with a sequence. Gives: `Source`, as loop.py does. Never: compiles or runs it.
 """

@@ -2,7 +2,7 @@
 
 What waits for a row is a place of the pattern with its offers (step_offers.py); `offered` has a bit for each that still stands.
 
-    1. offers whose time has passed fall, and those behind the first that says that the pattern is complete
+    1. offers whose time has passed fall, and those after the first that says that the pattern is complete
     2. none is left: the attempt fails; the first says so: a match; the rows have ended: the search pauses
     3. the first offer that the row fits takes it
     4. if it fits none, it is skipped, and only offers before which rows may be skipped stand on
@@ -16,7 +16,7 @@ from fairlead.matching.compiled.codegen.sequences.row_conditions import fits, no
 from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMachine
 from fairlead.matching.compiled.codegen.sequences.search_state import clock, counter_of, due, offered, pc
 from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, now
-from fairlead.matching.compiled.planning.sequences.sequence_steps import MatchStep, RepeatStep, TakeStep
+from fairlead.matching.compiled.planning.sequences.sequence_steps import MatchStep, RepeatStep, TakingStep
 from fairlead.matching.compiled.planning.sequences.step_offers import Count, Offer, offers_after
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import (
@@ -46,7 +46,7 @@ class StepwiseMachine(SearchMachine):
     """Whether a row was taken before those that are looked at now."""
 
     def _write_steps(self, code: Code) -> None:
-        taking = [at for at, each in enumerate(self.program.steps) if isinstance(each, TakeStep | RepeatStep)]
+        taking = [at for at, each in enumerate(self.program.steps) if isinstance(each, TakingStep | RepeatStep)]
         for place, step in enumerate((None, *taking)):
             with code.when(pc == (0 if step is None else step + 1)):
                 self._wait(code, offers_after(self.program, step), place > 0)
@@ -103,7 +103,7 @@ class StepwiseMachine(SearchMachine):
         code.proceed()
 
     def _completes(self, code: Code, number: int, stands: list[Formula], taken: bool) -> None:
-        """The pattern is complete: no offer behind this one counts."""
+        """The pattern is complete: no offer after this one counts."""
         if not taken:
             code.change(offered, "&", ~(1 << number))
             return

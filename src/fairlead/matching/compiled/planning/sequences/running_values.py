@@ -1,6 +1,6 @@
 """What the conditions of a sequence read beside single events: aggregates of a run so far, and earlier events of the path.
 
-Both are slots of their own, behind those of the branch: `first(d.price)` is a field of such a slot, as is `prev(d.price, 2)`.
+Both are slots of their own, after those of the branch: `first(d.price)` is a field of such a slot, as is `prev(d.price, 2)`.
 Conditions over them are compiled like any others (join_conditions.py). What an aggregate is made of is a row of words, which a
 path carries along and a choice point keeps.
 
@@ -87,7 +87,7 @@ class RunningConditions(Across):
         self.runs = runs
         self.words: list[RunningWord] = []
         self.earlier: dict[int, tuple[int, int]] = {}
-        """By slot behind those of the branch: of which slot's type, and how many events before the one that is taken."""
+        """By slot after those of the branch: of which slot's type, and how many events before the one that is taken."""
         self._slot_of: dict[tuple[int, int] | Aggregate, int] = {}
         self._aggregates: dict[int, Aggregate] = {}
         self._values: dict[tuple[str, int, str | None], list[Variable]] = {}

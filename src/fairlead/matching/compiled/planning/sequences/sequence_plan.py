@@ -15,7 +15,7 @@ from fairlead.matching.compiled.planning.sequences.running_values import (
     SequencePredicate,
     is_plain,
 )
-from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, SequenceSteps, TakeStep, sequence_steps
+from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, SequenceSteps, TakingStep, sequence_steps
 from fairlead.matching.compiled.planning.sequences.step_offers import offers_after
 from fairlead.matching.compiled.planning.shape import Refused, Shape
 from fairlead.matching.compiled.representation.contents import slots_read
@@ -34,7 +34,7 @@ class SequencePlan:
     having: tuple[Formula, ...]
     words: tuple[RunningWord, ...]
     earlier: dict[int, tuple[int, int]]
-    """Slots behind those of the branch: of which slot's type, and how many events before the one that is taken."""
+    """Slots after those of the branch: of which slot's type, and how many events before the one that is taken."""
     unseen: tuple[tuple[int, int], ...]
     """The slots and columns of which different values are counted."""
     stepwise: bool
@@ -72,7 +72,7 @@ def sequence_plan(shape: Shape, catalogue: Catalogue) -> SequencePlan:
     words = tuple(conditions.words)
     stepwise = shape.subscription.matching.stepwise
     for step in (
-        (None, *(at for at, each in enumerate(program.steps) if isinstance(each, TakeStep | RepeatStep))) if stepwise else ()
+        (None, *(at for at, each in enumerate(program.steps) if isinstance(each, TakingStep | RepeatStep))) if stepwise else ()
     ):
         offers_after(program, step)  # raises what cannot be compiled
     unseen = tuple(conditions.unseen)

@@ -25,7 +25,7 @@ from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Tak
 
 
 @dataclass(frozen=True)
-class TakeStep:
+class TakingStep:
     """Takes the next row, or with `skipping` a later one, the nearest first."""
 
     take: Take
@@ -51,7 +51,7 @@ class RepeatStep:
 
 @dataclass(frozen=True)
 class LeaveStep:
-    """Goes on with what follows a SHORTEST run, or else takes one row more (`more`)."""
+    """Continues with what follows a SHORTEST run, or else takes one row more (`more`)."""
 
     following: int
     more: int
@@ -62,7 +62,7 @@ class LeaveStep:
 
 @dataclass(frozen=True)
 class SkipStep:
-    """Goes on here, or else with `further`."""
+    """Continues here, or else with `further`."""
 
     following: int
     further: int
@@ -77,7 +77,7 @@ class SkippedStep:
 
 @dataclass(frozen=True)
 class ChooseStep:
-    """Goes on with `following`, or else with `other`."""
+    """Continues with `following`, or else with `other`."""
 
     following: int
     other: int
@@ -118,7 +118,7 @@ class MatchStep:
     pass
 
 
-Step = TakeStep | RepeatStep | LeaveStep | SkipStep | SkippedStep | ChooseStep | BeginStep | RoundStep | EndStep | MatchStep
+Step = TakingStep | RepeatStep | LeaveStep | SkipStep | SkippedStep | ChooseStep | BeginStep | RoundStep | EndStep | MatchStep
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class SequenceSteps:
 
     @property
     def takes(self) -> list[Take]:
-        found = [each.take for each in self.steps if isinstance(each, TakeStep | RepeatStep)]
+        found = [each.take for each in self.steps if isinstance(each, TakingStep | RepeatStep)]
         return list({each.slot: each for each in found}.values())
 
     @cached_property
@@ -140,7 +140,7 @@ class SequenceSteps:
     @cached_property
     def after_rows(self) -> frozenset[int]:
         """Those to which it can come when it has taken one."""
-        taking = [each.following for each in self.steps if isinstance(each, TakeStep | RepeatStep)]
+        taking = [each.following for each in self.steps if isinstance(each, TakingStep | RepeatStep)]
         again = [at for at, each in enumerate(self.steps) if isinstance(each, RepeatStep)]
         return self._reached([*taking, *again], through_rows=True)
 
@@ -152,7 +152,7 @@ class SequenceSteps:
             step = self.steps[at]
             if at not in found:
                 found.add(at)
-                if through_rows or not isinstance(step, TakeStep | SkippedStep):
+                if through_rows or not isinstance(step, TakingStep | SkippedStep):
                     open_steps += ways(step)
         return frozenset(found)
 
@@ -160,7 +160,7 @@ class SequenceSteps:
     def first_slots(self) -> frozenset[int]:
         """The slots for one of which the first row is taken."""
         steps = [self.steps[at] for at in self.before_rows]
-        return frozenset(each.take.slot for each in steps if isinstance(each, TakeStep | RepeatStep))
+        return frozenset(each.take.slot for each in steps if isinstance(each, TakingStep | RepeatStep))
 
 
 def sequence_steps(part: SequencePart) -> SequenceSteps:
@@ -191,7 +191,7 @@ class _Steps:
         """The step with which the part begins. `skipping`: rows may be skipped before it."""
         match part:
             case Take():
-                return self._add(TakeStep(part, following, skipping))
+                return self._add(TakingStep(part, following, skipping))
             case Chain():
                 return self._chain(part, following, skipping)
             case Loop(body=Take() as take):
@@ -216,16 +216,16 @@ class _Steps:
 
     def _run(self, loop: Loop, take: Take, following: int, skipping: bool) -> int:
         if loop.least == loop.most == 1:
-            return self._add(TakeStep(take, following, skipping))
+            return self._add(TakingStep(take, following, skipping))
         counter = self._counter() if loop.least > 1 or loop.most is not None else None
         if loop.longest or loop.least == loop.most:
             made = self._add(RepeatStep(take, following, loop.least, loop.most, counter))
         else:
             made = self._add(None)
-            more = self._add(TakeStep(take, made, counter=counter))
+            more = self._add(TakingStep(take, made, counter=counter))
             self.steps[made] = LeaveStep(following, more, loop.least, loop.most, counter)
         if loop.least:
-            return self._add(TakeStep(take, made, skipping, counter, True))
+            return self._add(TakingStep(take, made, skipping, counter, True))
         made = made if counter is None else self._add(BeginStep(counter, made))
         return self._skipping(made) if skipping else made
 

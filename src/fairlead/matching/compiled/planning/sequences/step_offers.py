@@ -23,7 +23,7 @@ from fairlead.matching.compiled.planning.sequences.sequence_steps import (
     SequenceSteps,
     SkippedStep,
     SkipStep,
-    TakeStep,
+    TakingStep,
 )
 from fairlead.matching.compiled.planning.shape import Refused
 from fairlead.model.plans.sequence import Take
@@ -44,7 +44,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Offer:
-    """`step` takes the next row; None: the pattern is complete."""
+    """The next row for `step`; None: the pattern is complete."""
 
     step: int | None
     take: Take | None
@@ -119,7 +119,7 @@ class _Way:
         taking = self.steps[self.step]
         if isinstance(taking, RepeatStep):
             return self._from(_Place(self.step, {}, again=True))
-        assert isinstance(taking, TakeStep)
+        assert isinstance(taking, TakingStep)
         following = self.steps[taking.following]
         return self._from(_Place(taking.following, {}, again=isinstance(following, LeaveStep) and following.more == self.step))
 
@@ -129,7 +129,7 @@ class _Way:
         step = self.steps[place.at]
         taken = self.step is not None
         match step:
-            case TakeStep():
+            case TakingStep():
                 place = place.to(place.at, step.skipping and taken)
                 then = place.with_count(step.counter, Count(1, True)) if step.begins and step.counter is not None else None
                 yield self._offer(then or place.one_more(step.counter), place, step.take)

@@ -65,7 +65,7 @@ class SequencePool(Pool):
         return self.queued_count()
 
     def search_anew(self) -> None:
-        """All searches begin again: at the next row of their key, or if they are told the time, before the next of all."""
+        """All searches begin again: at the next row of their key, or where time alone can decide, before the next of all."""
         self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), (DUE, PLACE)), self.searches, self.fresh)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
         self.counters[FRAME_FREE], self.counters[FRAME_FRESH], self.counters[DIRTY] = -1, 0, 1
