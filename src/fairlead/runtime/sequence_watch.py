@@ -88,12 +88,14 @@ class WatchedSequences(IncrementalSubscription):
     def conclude_sequences(self) -> None:
         """At the end: what the row waits for."""
         for (name, number), watch in self.target.watches.items():
-            conjunction = self.conjunctions[number]
-            if name == self.subscription.name and watch.verdict == "waiting" and isinstance(conjunction, SequenceConjunction):
+            if name != self.subscription.name or watch.verdict != "waiting":
+                continue
+            if self.subscription.branches[number].sequence is not None:
                 rows = self._rows(number, watch.keys[0], watch) or []
-                if rows and rows[0][0].position == self.target.position:
+                kept = any(event.position == self.target.position for event, _ in rows)
+                if kept and rows[0][0].position == self.target.position:
                     watch.reasons = ("a relation that begins with it is not decided yet",)
-                elif rows:
+                elif kept:
                     watch.reasons = (f"a relation that begins at {rows[0][0].position} is not decided yet",)
 
     def _watch(self, number: int) -> WatchedBranch | None:
@@ -134,7 +136,10 @@ class WatchedSequences(IncrementalSubscription):
         elif at is not None:
             watch.verdict = "refused"
             branch, catalogue = self.subscription.branches[number], self.catalogue
-            watch.reasons = FurthestStep(conjunction.program, branch, catalogue, rows[at:]).reasons()
+            step = FurthestStep(conjunction.program, branch, catalogue, rows[at:])
+            watch.reasons = step.reasons()
+            if not watch.reasons and self.subscription.limit is not None:
+                watch.verdict, watch.reasons = "limited", (limited(self.subscription),)
 
     def _has(self, members: tuple[Event, ...]) -> bool:
         return any(member.position == self.target.position for member in members)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.language import compile_text
 from fairlead.model.events.values import TIMESTAMP_RANGE, microseconds
+from fairlead.runtime.why import why
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import events_of
@@ -48,6 +49,20 @@ def test_a_state_with_sequences_goes_on_wherever_it_is_loaded(case: Case, data: 
         expected, found = expected + whole.finish(until), found + second.finish(until)
         assert second.dump() == whole.dump()
     assert shown(found) == shown(expected)
+
+
+@given(sequence_cases(), st.data())
+def test_why_says_matched_of_members_and_of_no_other_event(case: Case, data: st.DataObject) -> None:
+    plan = compile_text(case.rules)
+    batches = [*read_events(case.events, plan.catalogue)]
+    if not case.events:
+        return
+    engine = Engine(plan)
+    relations = [each for columns in batches for each in engine.feed(columns)]
+    at = data.draw(st.integers(0, len(case.events) - 1))
+    for finding in why(plan, batches, at):
+        own = [each for each in relations if (each.subscription, each.branch) == (finding.subscription, finding.branch)]
+        assert (finding.verdict == "matched") == any(at in each.positions for each in own), finding
 
 
 @given(sequence_cases(), st.integers(1, 22))

@@ -237,4 +237,7 @@ def _of_run(node: Aggregate, schema: EventType) -> Evaluator:
     if node.attribute is None:
         return lambda binding: len(events(binding))
     field = _field(0, node.attribute, schema)
+    if function in ("first", "last"):
+        end = 0 if function == "first" else -1
+        return lambda binding: field((events(binding)[end],)) if events(binding) else None
     return lambda binding: aggregate(function, [field((event,)) for event in events(binding)], kind)

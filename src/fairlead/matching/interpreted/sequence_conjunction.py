@@ -23,10 +23,13 @@ from fairlead.model.plans.plan import Branch, Subscription
 
 
 class SequenceConjunction:
-    def __init__(self, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> None:
+    def __init__(
+        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, most: int = LIMITS.relations_per_event_max
+    ) -> None:
+        """`most`: how many relations one event can decide."""
         self.routes = Routes(branch, catalogue)
         self.program = SequenceProgram(subscription, branch, catalogue)
-        self.queues, self.name = len(branch.queue_types), subscription.name
+        self.queues, self.name, self.most = len(branch.queue_types), subscription.name, most
 
     def create(self) -> Instance:
         return Instance([[] for _ in range(self.queues)], [])
@@ -48,7 +51,7 @@ class SequenceConjunction:
                     gone[at] += 1
             if members:
                 found.append(members)
-                if len(found) > LIMITS.relations_per_event_max:
+                if len(found) > self.most:
                     raise too_many_decided(self.name)
         for queue, count in zip(instance.queues, gone, strict=True):
             del queue[:count]
