@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from fairlead.engine import Engine
+from fairlead.errors import UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen.counters import STEPS
+from fairlead.matching.compiled.codegen.sequences import sequence_matches
 from fairlead.matching.compiled.planning.eligibility import refusal_of, slow
 from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, TakingStep, sequence_steps
 from fairlead.matching.compiled.planning.sequences.step_offers import offers_after
@@ -18,6 +22,7 @@ from fairlead.matching.compiled.running import retention
 from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
 from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
 from fairlead.model.events.columns import Columns
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Plan
 from fairlead.model.plans.sequence import Chain, Choice, Loop, Take
 from fairlead.transport.events import read_events
@@ -179,6 +184,17 @@ def test_late_rows_of_a_key_are_searched_again() -> None:
     for n, each in enumerate(given):
         each["at"] -= timedelta(seconds=1.5 * (n % 7 == 3))
     both("MATCH (A a+ WITHIN 1 SECOND OF PREVIOUS ELSE B b) NEXT A c* WITHIN 2 SECONDS OF PREVIOUS PER k", given, 17)
+
+
+def test_an_event_decides_so_many_relations_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence_matches, "LIMITS", replace(LIMITS, relations_per_event_max=20))
+    plan = plan_of("MATCH A a+ WITHIN 3 SECONDS OF PREVIOUS DISPOSAL FIRST PREFIX")
+    for length, is_refused in ((20, False), (21, True)):
+        given = events(length + 1, 1, "A", 0.1)
+        given[-1]["at"] += timedelta(hours=1)
+        engine = Engine(plan, kernels_from=0)
+        with pytest.raises(UnsupportedError, match="U006") if is_refused else nullcontext():
+            assert len(engine.feed(batches(plan, given, 100)[0])) == 20
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ NAMES = (
     "RESUME",  # what paused: 1 the search after a row, 2 one that a deadline has decided
     "START",  # the first row of the search that a deadline decides
     "BORN",  # and its last one
+    "DECIDED",  # relations that one row, or one deadline, has decided so far
     "DIRTY",  # whether searches have to be begun again before the next row
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(15)

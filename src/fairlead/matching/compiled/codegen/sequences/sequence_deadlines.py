@@ -60,6 +60,7 @@ class SequenceDeadlines:
                 code.proceed()
             code.assign(now, fired + 1)
             with code.when(counter("RESUME") != 2):
+                code.assign(counter("DECIDED"), 0)
                 code.assign(counter("START"), self.layout.field("REF")[QUEUES[k, HEAD]])
                 code.assign(counter("BORN"), self.layout.field("REF")[QUEUES[k, TAIL]])
             code.assign(counter("RESUME"), 0)

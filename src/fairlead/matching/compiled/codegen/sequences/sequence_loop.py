@@ -224,6 +224,7 @@ class SequenceLoop:
             with code.when(all_of(QUEUES[k, HEAD] == NONE, (b & begins) == 0)):
                 code.proceed()
             self._enter(code, at, lane)
+            code.assign(counter("DECIDED"), 0)
         code.assign(counter("RESUME"), 0)
         code.assign(now, counter("SEEN") if self.shape.waits else LOWEST)
         code.assign(fired, NOT_FIRED)
@@ -288,6 +289,7 @@ class SequenceLoop:
             with code.when(QUEUES[v, HEAD] != NONE):
                 code.assign(k, v)
                 with code.when(counter("RESUME") != 2):
+                    code.assign(counter("DECIDED"), 0)
                     code.assign(counter("START"), self.layout.field("REF")[QUEUES[k, HEAD]])
                     code.assign(counter("BORN"), self.layout.field("REF")[QUEUES[k, TAIL]])
                 code.assign(counter("RESUME"), 0)

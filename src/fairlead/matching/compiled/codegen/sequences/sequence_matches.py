@@ -28,6 +28,7 @@ from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import NONE, Formula, all_of, any_of, negated, variables
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.options import Disposal
 
 number, at, gone, step, place, total, last = variables("number at gone gone_next out_place total last_gone")
@@ -44,6 +45,11 @@ class SequenceMatches:
         size = self.shape.size
         rows = OUT_REF.length - counter("MEMBERS") >= QUEUES[k, COUNT]
         with code.when(negated(all_of(counter("FOUND") < OUT_AT.length, rows))):
+            code.assign(counter("FULL"), 1)
+            code.leave()
+        code.increase(counter("DECIDED"))
+        with code.when(counter("DECIDED") > LIMITS.relations_per_event_max):
+            code.assign(counter("EXCEEDED"), 1)
             code.assign(counter("FULL"), 1)
             code.leave()
         code.assign(number, counter("FOUND"))

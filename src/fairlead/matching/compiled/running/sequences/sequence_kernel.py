@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead.matching.compiled.codegen.counters import (
     DIRTY,
+    EXCEEDED,
     FOUND_COUNT,
     FULL,
     KEYS,
@@ -24,6 +25,7 @@ from fairlead.matching.compiled.running.kernel_input import rest_of
 from fairlead.matching.compiled.running.pool import LATEST, NEVER
 from fairlead.matching.compiled.running.retention import forget_values
 from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
+from fairlead.matching.outcome import too_many_decided
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart
 
@@ -83,6 +85,8 @@ class SequenceKernel(KernelBranch):
         found, reached = self.kernel(*(given[name] for name in self.source.arguments))
         if self.interruption is not None:
             self.interruption.end(pool.counters)
+        if pool.counters[EXCEEDED]:
+            raise too_many_decided(self.subscription.name)
         if self.numbered is not None:
             pool.key_count = self.numbered.count = int(pool.counters[KEYS])
         assert found == pool.counters[FOUND_COUNT]
