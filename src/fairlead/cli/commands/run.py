@@ -177,31 +177,36 @@ def perform(job: RunArguments) -> Summary:
        again produces the same outputs, and they replace the existing ones. With the state first, their relations would be lost.
     """
     import fairlead.transport.admission.sequences
-    import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
     from fairlead.cli.display.progress import Progress
     from fairlead.cli.display.summary import Summary
     from fairlead.cli.files.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
     from fairlead.cli.files.rule_files import chosen, load_plan
     from fairlead.cli.files.state_file import held, resumed_from
+    from fairlead.cli.process.memory import keep_freed
     from fairlead.cli.process.signals import complete, undisturbed
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run, until_microseconds
     from fairlead.runtime.parts import parts_of
-    from fairlead.runtime.sorting import ordered_plan
     from fairlead.transport.files.event_files import bytes_of, resolve
     from fairlead.transport.output.relation_files import LateWriter, RejectWriter, open_relations
 
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
     outputs_named["--late"] = job.late
+    keep_freed()
     refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
-    plan = ordered_plan(plan, job.order_by, "--order-by")
-    refuse_other_order(job, plan)
+    if plan.order is not None or job.order_by:
+        from fairlead.runtime.sorting import ordered_plan  # with pyarrow.compute, which takes a twentieth of a second to load
+
+        plan = ordered_plan(plan, job.order_by, "--order-by")
+        refuse_other_order(job, plan)
     files = resolve(job.events)
     refuse_pipes(job, files)
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
+    if job.stream_field is not None:
+        import fairlead.transport.tables.stream_tables  # noqa: F401  loads pyarrow.compute
     parts = () if job.stream_field is None else parts_of(plan)
     with (
         held(job.state),
@@ -259,8 +264,6 @@ def refuse_other_order(job: RunArguments, plan: Plan) -> None:
     from fairlead.errors import UsageError
     from fairlead.runtime.sorting import order_of
 
-    if plan.order is None and not job.order_by:
-        return
     if job.position_field is not None or job.stream_field is not None:
         problem = f"--position or --stream is set, and the events are ordered by value: {order_of(plan, job.order_by)}"
         raise UsageError("A210", problem, "leave them out: an exported log is ordered by its values, too")
@@ -292,13 +295,15 @@ def _batches(
 ) -> Generator[tuple[int, Columns], None, None]:
     """The events of the files, each batch with its part of the plan. `check`: only validate them."""
     from fairlead.runtime.embedded import punctual
-    from fairlead.runtime.sorting import AllFresh, arrivals_of, in_total_order, order_of
     from fairlead.transport.admission.sequences import LastSequences
     from fairlead.transport.files.event_files import read_files
-    from fairlead.transport.tables.stream_tables import stream_files
 
     plan = running.plan
+    if plan.order is not None or job.order_by:
+        from fairlead.runtime.sorting import AllFresh, arrivals_of, in_total_order, order_of
     if job.stream_field is not None and job.position_field is not None:
+        from fairlead.transport.tables.stream_tables import stream_files
+
         names = [each.name for each in parts]
         yield from stream_files(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
