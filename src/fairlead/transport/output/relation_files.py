@@ -23,6 +23,7 @@ from typing import IO, Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.types import is_binary, is_list, is_string, is_struct
 
 from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.relation_batches import relation_table
@@ -319,14 +320,13 @@ def text_bytes(table: pa.Table) -> int:
 
 
 def _text_bytes(column: pa.Array) -> int:
-    if pa.types.is_struct(column.type):
+    if is_struct(column.type):
         return sum(map(_text_bytes, column.flatten()))
-    if pa.types.is_list(column.type):
-        return _text_bytes(column.flatten())
-    if not len(column) or not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+    if not len(column) or not any(is_kind(column.type) for is_kind in (is_list, is_string, is_binary)):
         return 0
     ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :]
-    return int(ends[len(column)]) - int(ends[0])
+    low, high = int(ends[0]), int(ends[len(column)])
+    return _text_bytes(column.values.slice(low, high - low)) if is_list(column.type) else high - low
 
 
 def _options(layout: ResultLayout) -> dict[str, Any]:
