@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import OrderPart
+    from fairlead.runtime.spread.spreading import Spreading
     from fairlead.transport.admission.problems import Rejects
     from fairlead.transport.files.text_lines import Progress
 
 SHOWN_RELATIONS = 5
+JOBS_MAX = 256
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class RunArguments:
     state: str | None = None
     order_by: tuple[str, ...] = ()
     late: str | None = None
+    jobs: int | None = None
 
     @property
     def rejects_path(self) -> str | None:
@@ -97,6 +101,13 @@ class RunArguments:
 @allow_nan_option
 @until_option
 @click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records per batch; more of them need more memory.")
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1, max=JOBS_MAX),
+    metavar="N",
+    help="Processes that match, if all rules have PER and matching takes long. [default: the number of cores]",
+)
 @event_by_event_option
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
@@ -116,6 +127,7 @@ def run(
     allow_nan: bool,
     until: str | None,
     batch_rows: int | None,
+    jobs: int | None,
     event_by_event: bool,
     as_json: bool,
     quiet: bool,
@@ -152,7 +164,7 @@ def run(
         raise click.UsageError("--order-by is not supported with --state, and stops at the first bad record")
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
-        subscriptions, stream_field, state, order_by, late,
+        subscriptions, stream_field, state, order_by, late, jobs,
     )  # fmt: skip
     summary = perform(job)
     is_taken = "-" in (out, rejects)
@@ -236,7 +248,8 @@ def perform(job: RunArguments) -> Summary:
         outputs.enter_context(closing(batches))  # it reads ahead: after any failure, close it first
         first: list[Relation] = []
         backwards = BackwardTimes(plan.catalogue) if plan.order is None and not job.order_by else None
-        for found in delivered(running, batches, until, backwards):
+        spread = outputs.enter_context(spreading(running, job))
+        for found in delivered(running, spread, batches, until, backwards):
             progress.events(running.events)
             if job.out is None and len(first) < SHOWN_RELATIONS:
                 first += found[: SHOWN_RELATIONS - len(first)]
@@ -344,12 +357,39 @@ def _batches(
             yield 0, columns
 
 
+def spreading(running: Run, job: RunArguments) -> Spreading:
+    """The run, or as many processes as it may use once they pay; with what the output needs of relations found elsewhere."""
+    from fairlead.cli.process.worker import COMMAND
+    from fairlead.matching.results.transferred import Wanted
+    from fairlead.model.relations.layout import layout_of
+    from fairlead.runtime.spread.spreading import Spreading
+
+    if job.out is None:
+        wanted = Wanted(objects=SHOWN_RELATIONS)
+    else:
+        is_table = job.out.lower().endswith(".parquet")
+        wanted = Wanted(layout_of(running.plan)) if is_table else Wanted(lines=True)
+    return Spreading(running, COMMAND, job.jobs or available_cores(), wanted)
+
+
+def available_cores() -> int:
+    """Those that this process may use, where the system tells it."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def delivered(
-    running: Run, batches: Iterable[tuple[int, Columns]], until: int | None, backwards: BackwardTimes | None
+    running: Run,
+    spread: Spreading,
+    batches: Iterable[tuple[int, Columns]],
+    until: int | None,
+    backwards: BackwardTimes | None,
 ) -> Iterator[Sequence[Relation]]:
     """The relations batch by batch, and those that the end of the input decides."""
     for part, columns in batches:
         if backwards is not None:
             backwards.note(columns)
-        yield running.feed(columns, part)
+        yield from spread.feed(columns, part)
+    yield from spread.rest()
     yield running.finish(until)

@@ -27,6 +27,7 @@ from pyarrow.types import is_binary, is_list, is_string, is_struct
 
 from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.relation_batches import relation_table
+from fairlead.matching.results.transferred import WrittenRelation
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE, jsonable
@@ -219,12 +220,16 @@ class _Writer:
             self.abort()
 
     def _line(self, value: dict[str, Any]) -> None:
-        if self._target is None:
-            ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-            sys.stdout.write(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False) + "\n")
-        else:
+        self._text(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+    def _text(self, line: str) -> None:
+        if self._target is not None:
             with self._target.guarded():
-                self._target.file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+                self._target.file.write(line.encode() + b"\n")
+            return
+        if not line.isascii() and (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+            line = json.dumps(json.loads(line))
+        sys.stdout.write(line + "\n")
 
 
 class JsonLinesWriter(_Writer):
@@ -237,6 +242,9 @@ class JsonLinesWriter(_Writer):
 
     def write(self, relations: Sequence[Relation]) -> None:
         for relation in relations:
+            if isinstance(relation, WrittenRelation):  # by another process
+                self._text(relation.text)
+                continue
             told = relation.to_json()
             self._line(told | {"sign": relation.sign} if self._signed else told)
 

@@ -31,7 +31,7 @@ from fairlead.runtime.event_time.reviser import SegmentLimits
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job
-from fairlead.runtime.spark.job.targets import stream_groups
+from fairlead.runtime.spread.targets import stream_groups
 from fairlead.runtime.spark.stream.sequencing import Sequencing
 from fairlead.runtime.spark.stream.stream_job import Setup, arrived
 from fairlead.runtime.spark.stream.target_task import RevisedTask, resumed
