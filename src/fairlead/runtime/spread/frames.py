@@ -17,7 +17,7 @@ def write_frame(file: IO[bytes], value: Any) -> None:
 
 def read_frame(file: IO[bytes]) -> Any:
     """Raises EOFError if the other process has ended, in the middle of a frame too."""
-    content = file.read(int.from_bytes(_exactly(file, LENGTH_BYTES), "big"))
+    content = _exactly(file, int.from_bytes(_exactly(file, LENGTH_BYTES), "big"))
     return pickle.loads(content)
 
 

@@ -55,8 +55,8 @@ def can_spread(run: Run) -> bool:
 
 
 class Spreading:
-    """`command` starts a worker, `jobs` is how many there may be, `wanted` what the output needs of what they find. As a context
-    manager it ends its workers."""
+    """`command` starts a worker, `jobs` is how many there may be, `wanted` what the output needs of what they find. As a
+    context manager it ends its workers."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from fairlead.errors import UsageError
+from fairlead.errors import FairleadError
 from fairlead.matching.results.transferred import TransferredRelations
 from fairlead.model.events.columns import Columns
 from fairlead.runtime.spread.frames import read_frame, write_frame
@@ -52,7 +52,7 @@ class WorkerProcess:
             how = f"signal {-code} ended it" if code < 0 else f"exit code {code}"
             problem = f"a worker process of the run (process {self.pid}) has ended: {how}"
             fix = "run it again; if the machine has too little memory, use --jobs 1"
-            raise UsageError("A288", problem, fix)
+            raise FairleadError("A288", problem, fix)
         if isinstance(found, Exception):
             raise found
         return found
@@ -80,6 +80,8 @@ class WorkerProcess:
             while True:
                 self._replies.put(read_frame(self._process.stdout))
         except EOFError:
+            pass
+        finally:
             self._replies.put(_Ended())
 
 
