@@ -315,6 +315,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A285": ("A caller of the gateway sends too many requests per second.", "Wait as long as the message says; send more records per request."),
     "A286": ("The body of a request did not arrive in time.", "Send smaller requests."),
     "A287": ("The gateway's certificate or key is not valid.", "Pass PEM files: `--certificate`, `--key`."),
+    "A288": ("A worker process of a run has ended.", "Run it again; if the machine has too little memory, use `--jobs 1`."),
     "A289": ("A stream is requested with rules that its name is not subscribed to.", "Subscribe first: `POST /subscriptions`."),
     "A290": ("No log server is named.", "Pass `--url nats://HOST:PORT`, or set `FAIRLEAD_URL`."),
     "A291": ("A chosen subscription reads what another one emits.", "Choose that one too: `--subscription NAME`."),
