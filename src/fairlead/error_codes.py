@@ -97,6 +97,9 @@ CODES: dict[str, tuple[str, str]] = {
     "L097": ("Nothing says in which of two runs an event is, or a condition names two runs.", "Put an element between them; compare aggregates in `HAVING`."),
     "L098": ("A condition of `HAVING` names no run.", "Move it to `WHERE`."),
     "L099": ("`CONTIGUOUS`, `ALL`, `KEEP`, `ADVANCE`, `UPTO`, `NONE`, `WITHOUT … WITHIN`, or a `WITHOUT` about a run, in a pattern with runs.", "Write a fixed count, or two subscriptions joined by `EMIT`."),
+    "L120": ("`RETAIN` names no element of the pattern, or bounds one queue twice.", "Name one element of each type."),
+    "L121": ("The number of `RETAIN … EVENTS` is out of range, or smaller than what a match needs of the type.", "Retain at least as many events as the pattern has of the type."),
+    "L122": ("`RETAIN` by time over a type without an event time.", "Declare the type with `TIME`, or retain a number of `EVENTS`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),

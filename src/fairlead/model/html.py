@@ -33,6 +33,7 @@ def plan_html(plan: Plan) -> str:
             each.matching.words + ("" if each.limit_per_event is None else f", LIMIT {each.limit_per_event} PER EVENT"),
             each.disposal_words
             + (f", KEEP {', '.join(each.kept_aliases)}" if each.kept_aliases else "")
+            + "".join(f", RETAIN {said}" for said in each.retain_words)
             + ("" if each.limit is None else f", {each.limit}"),
             each.emits or "–",
             f"{sum(g.kept for g in plan.guarantees.get(each.name, ()))} of {len(plan.guarantees.get(each.name, ()))}",

@@ -254,23 +254,26 @@ class WatchedSubscription(IncrementalSubscription):
     def _barred(self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: Sequence[int]) -> tuple[str, ...]:
         """Why the event can be in no relation, if that is so in every queue that it enters; noted events are as before it."""
         instance = self.instances[number].get(key)
-        if instance is None or conjunction.is_late(instance, event):
+        if instance is None:
             return ()
+        entered = [queue for queue in entered if not conjunction.is_late(instance, queue, event)]
         found = [next(conjunction.barring(instance.noted, queue, event), None) for queue in entered]
         names = self.subscription.branches[number].alias_names()
         said = [f"{conjunction.noting[each[0]].clause.words(names)}: {stands_before(each[1])}" for each in found if each]
-        return tuple(dict.fromkeys(said)) if len(said) == len(entered) else ()
+        return tuple(dict.fromkeys(said)) if said and len(said) == len(entered) else ()
 
     def _note_expired(self, number: int, conjunction: Conjunction, key: Key, event: Event) -> None:
         """What the event's time is about to drop."""
         instance = self.instances[number].get(key)
-        if instance is None or conjunction.within is None or event.time is None:
+        if instance is None:
             return
-        if instance.clock is None or event.time > instance.clock:
+        if conjunction.clocked and event.time is not None and (instance.clock is None or event.time > instance.clock):
             for queue, events in enumerate(instance.queues):
+                bound = conjunction.horizons[queue]
                 for each in events:
-                    if each.time is not None and each.time < event.time - conjunction.within:
-                        self.gone[number].append((key, queue, each, f"expired (WITHIN) when event {event.position} came"))
+                    if bound and each.time is not None and each.time < bound.at(event.time):
+                        word = "WITHIN" if bound.span_us is None else "RETAIN"
+                        self.gone[number].append((key, queue, each, f"expired ({word}) when event {event.position} came"))
 
     def _left(self, number: int, key: Key, queues: Sequence[Sequence[Event]]) -> tuple[str, ...]:
         """For each missing partner, the last events that could have been it and left."""

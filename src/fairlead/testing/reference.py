@@ -23,6 +23,7 @@ from fairlead.model.events.types import Catalogue
 from fairlead.model.limits import LIMITS
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.retention import Retention
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
@@ -56,18 +57,32 @@ class ReferenceConjunction:
             self.queues[name].append(event)
         for each in noted:
             self.negated[each.slot].append(event)
-        if self.subscription.within_us is not None and event.time is not None:
+        if self.subscription.is_clocked and event.time is not None:
             self.clock = event.time if self.clock is None else max(self.clock, event.time)
-            for queue in self.queues.values():
-                queue[:] = [
-                    each for each in queue if each.time is None or each.time >= self.clock - self.subscription.within_us
-                ]
+        for name, queue in self.queues.items():
+            for bound in self.bounds(name):
+                queue[:] = self.in_bounds(queue, bound)
         if not any(event in self.queues[name] for name in entered):
             return []
         found = self.match(event)
         if found:
             self.dequeue(found)
         return found
+
+    def bounds(self, name: str) -> list[Retention]:
+        """WITHIN, a bound of every queue, then the queue's own."""
+        window = [] if self.subscription.within_us is None else [Retention(span_us=self.subscription.within_us)]
+        return window + [each for queue, each in self.branch.retained if queue == name]
+
+    def in_bounds(self, queue: list[Event], bound: Retention) -> list[Event]:
+        """What a bound leaves of a queue: by number, or by the clock."""
+        if bound.count is not None:
+            few = len(queue) <= bound.count
+            return queue if few else queue[-1:] if bound.batch else queue[-bound.count :]
+        assert self.clock is not None
+        assert bound.span_us is not None
+        cut = self.clock - self.clock % bound.span_us if bound.batch else self.clock - bound.span_us
+        return [each for each in queue if each.time is None or each.time >= cut]
 
     def accepts(self, name: str, event: Event) -> bool:
         """At least one instance of the type has all its unary predicates true."""

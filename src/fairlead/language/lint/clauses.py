@@ -31,7 +31,8 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding
 def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W012: a disposal that leaves older events queued, and no window that drops them."""
     subscription = checked.subscription
-    if subscription.within_us is not None:
+    bounded = all(set(each.queue_types) <= each.retention.keys() for each in subscription.branches)
+    if subscription.within_us is not None or bounded:
         return
     for clause in checked.node.clauses:
         match clause:
@@ -42,4 +43,4 @@ def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFin
             case _:
                 continue
         problem = f"{what} in the queues, and nothing limits how long they stay"
-        yield LintFinding("W012", clause.span, problem, "add WITHIN if memory matters")
+        yield LintFinding("W012", clause.span, problem, "add WITHIN, or RETAIN for each type, if memory matters")

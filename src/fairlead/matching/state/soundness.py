@@ -37,6 +37,7 @@ from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.retention import Horizon, Retention
 from fairlead.model.relations.identity import POSITIONS_MAX
 
 
@@ -125,7 +126,11 @@ class _Asked:
     slots: tuple[int, ...]
     """For each member its queue."""
     keys: tuple[tuple[str, ...], ...]
-    within: int | None
+    clocked: bool
+    horizons: tuple[Horizon, ...]
+    """Of each queue of members."""
+    counts: tuple[int | None, ...]
+    """How many events each holds at most."""
     waiting: tuple[tuple[int, int], ...]
     loose: bool
     """Whether a relation without the newest event can ever be ready (interpreted/conjunction.py)."""
@@ -144,7 +149,9 @@ class _Asked:
             len(branch.queue_types),
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
-            subscription.within_us,
+            subscription.is_clocked,
+            subscription.horizons(branch),
+            tuple(branch.retention.get(name, Retention()).count for name in branch.queue_types),
             tuple((each.anchors[0], each.apart_us or 0) for each in branch.waiting),
             can_be_loose(subscription, branch, catalogue),
             needs_in_front(branch),
@@ -276,7 +283,7 @@ def _require_queues(
 ) -> None:
     """3. The queues of instances of one kind."""
     clock = group.clock[mine]
-    if asked.within is None:
+    if not asked.clocked:
         say((clock == NEVER).all(), "there is a clock without a window")
         waited = np.bincount(group.owner, minlength=len(group))[mine] > 0
         say((waited | (group.lengths[mine].sum(axis=1) > 0)).all(), "an instance has nothing")
@@ -284,7 +291,11 @@ def _require_queues(
         say(are_times(clock), "a clock shows a time that is none")
         times, now = known.times[rows], group.clock[owners]
         say((times <= now).all(), "an event is later than its clock")
-        say((times >= now - asked.within)[queues < asked.members].all(), "an event has left its window")
+        for queue, bound in enumerate(asked.horizons):
+            here = queues == queue
+            say(all((times[here] >= cut).all() for cut in bound.cuts(now[here])), "an event has left its window")
+    for queue, count in enumerate(asked.counts):
+        say(count is None or int(group.lengths[mine, queue].max()) <= count, "a queue has more than RETAIN allows")
     for queue, accepted in enumerate(asked.queues):
         here = np.flatnonzero(queues == queue)
         known.require_type(rows[here], accepted)

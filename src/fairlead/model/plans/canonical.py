@@ -63,7 +63,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     """`upstream`: by derived type that it reads, the identities of its emitters. The branches must be in canonical order."""
     above = [each for emitting in upstream.values() for each in emitting]
     waits = any(each.waits for each in above)  # absences upstream are also decided by the time of the events that are read here
-    uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
+    uses_time = waits or subscription.is_clocked or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
     disposal = f"{subscription.disposal.code}{subscription.advance or ''}"
     lines = [f"{subscription.matching.code} {disposal} within={subscription.within_us}"]
@@ -156,6 +156,7 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
         lines += _clause_lines(clause, names)
     lines += [f"keep {' '.join(names[slot] for slot in branch.kept)}"] if branch.kept else []
     lines += [f"upto {' '.join(names[slot] for slot in branch.upto)}"] if branch.upto else []
+    lines += [f"retain {name} {each.canonical}" for name, each in branch.retained]
     lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
     if branch.emission:
         schema = catalogue[branch.emission.type]

@@ -129,6 +129,25 @@ class Keeping(Clause):
 
 
 @node
+class QueueBound:
+    """`q 10 EVENTS`, `q 5 MINUTES BATCH`"""
+
+    alias: Word
+    amount: Duration
+    batch: bool
+
+
+@node
+class Retaining(Clause):
+    """`RETAIN q 10 EVENTS, o 5 MINUTES BATCH`"""
+
+    word: ClassVar[str] = "RETAIN"
+
+    bounds: tuple[QueueBound, ...]
+    span: Span
+
+
+@node
 class EventLimit(Clause):
     """`LIMIT count PER EVENT`"""
 

@@ -272,8 +272,16 @@ class _Loop:
                     code.prefetch(LEAST_KEYS[v * stride])
 
     def _into_one(self, code: Code, queue: int) -> None:
-        """An event that can only be a member, of one queue: it is queued after the search, if it stays. Where a relation
-        without the newest event may be ready, it is queued first and everything is searched."""
+        """An event that can only be a member, of one queue."""
+        with ExitStack() as blocks:
+            if in_time := self.queues.in_time(queue):
+                blocks.enter_context(code.when(all_of(*in_time)))
+            self.queues.make_room(code, queue)
+            self._into_only(code, queue)
+
+    def _into_only(self, code: Code, queue: int) -> None:
+        """It is queued after the search, if it stays. Where a relation without the newest event may be ready, it is queued
+        first and everything is searched."""
         if not can_be_loose(self.shape):
             with self._unbarred(code, queue):
                 self._into_queue(code, queue)
@@ -346,8 +354,9 @@ class _Loop:
             return
         code.assign(entered, FALSE)
         for queue in members:
-            with code.when(all_of(*in_time, accepted(queue))):
+            with code.when(all_of(*in_time, *self.queues.in_time(queue), accepted(queue))):
                 with self._unbarred(code, queue):
+                    self.queues.make_room(code, queue)
                     self.entering.enter(code, queue, self.entering.bucket(lane, queue))
                     code.assign(entered, TRUE)
                 if can_be_loose(shape):

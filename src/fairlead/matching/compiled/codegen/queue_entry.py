@@ -78,7 +78,7 @@ class Entering:
         if "KEY" in layout:
             self._key(code, queue)
         at = self.queues.at(queue)
-        if shape.windowed and queue < len(shape.needed):
+        if queue < len(shape.needed) and shape.horizons[queue]:
             tail = QUEUES[at, TAIL]
             with code.when(all_of(negated(rising), tail != NONE, layout.field("TIME")[tail] > tm)):
                 code.change(KEYS[k, FLAGS], "|", LATE)

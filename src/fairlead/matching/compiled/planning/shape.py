@@ -16,6 +16,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
+from fairlead.model.plans.retention import Horizon, Retention
 
 
 class Refused(Exception):
@@ -221,7 +222,21 @@ class Shape:
 
     @property
     def windowed(self) -> bool:
-        return self.subscription.within_us is not None
+        """Queued events leave by the clock of their key."""
+        return self.subscription.is_clocked
+
+    @property
+    def horizons(self) -> tuple[Horizon, ...]:
+        """Of each queue of members."""
+        return self.subscription.horizons(self.branch)
+
+    @property
+    def unlike_horizons(self) -> bool:
+        """Queues have horizons of their own, beside that of the window."""
+        return any(each.span_us is not None for each in self.horizons)
+
+    def retention(self, queue: int) -> Retention | None:
+        return self.branch.retention.get(self.branch.queue_types[queue])
 
     @property
     def timed(self) -> bool:
