@@ -100,6 +100,8 @@ CODES: dict[str, tuple[str, str]] = {
     "L120": ("`RETAIN` names no element of the pattern, or bounds one queue twice.", "Name one element of each type."),
     "L121": ("The number of `RETAIN … EVENTS` is out of range, or smaller than what a match needs of the type.", "Retain at least as many events as the pattern has of the type."),
     "L122": ("`RETAIN` by time over a type without an event time.", "Declare the type with `TIME`, or retain a number of `EVENTS`."),
+    "L123": ("The key of a `TABLE` is not an attribute of its type, or is named twice.", "Name attributes of the type, each once."),
+    "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),

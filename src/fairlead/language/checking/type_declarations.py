@@ -27,7 +27,7 @@ ELSEWHERE: Mapping[str, str] = (
     | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL"}
 )
 """What types of other languages are called here."""
-Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration
+Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration | syntax.TableDeclaration
 PRECISION_MAX = 38
 """Spark's and Arrow's 128-bit decimals."""
 
@@ -42,6 +42,9 @@ def catalogue_of(declarations: Iterable[Declaration], emitted: Collection[str]) 
     for each in ordered:
         if isinstance(each, syntax.UnionDeclaration):
             types[each.name.text] = _union(each, types, emitted)
+    for each in ordered:
+        if isinstance(each, syntax.TableDeclaration):
+            types[each.name.text] = _table(each, types, emitted)
     return Catalogue(tuple(types[each.name.text] for each in ordered))
 
 
@@ -115,7 +118,7 @@ def _supertype(
         return found
     declared = {each.name.text: each for each in declarations}
     other = declared.get(word.text)
-    if isinstance(other, syntax.UnionDeclaration) or word.text == HEARTBEAT.name:
+    if isinstance(other, syntax.UnionDeclaration | syntax.TableDeclaration) or word.text == HEARTBEAT.name:
         raise Fault("L015", word.span, f"'{word.text}' is not a TYPE that can be extended", "extend a TYPE")
     if other:
         raise Fault("L015", word.span, f"'{word.text}' is declared further down", "declare a supertype before its subtypes")
@@ -177,9 +180,30 @@ def _union(node: syntax.UnionDeclaration, known: Mapping[str, EventType], emitte
     return EventType(node.name.text, shared, members=tuple(members), implicit_time=timed)
 
 
+def _table(node: syntax.TableDeclaration, known: Mapping[str, EventType], emitted: Collection[str]) -> EventType:
+    """A table accepts what its type accepts, as a union does; its events have the same attributes."""
+    if node.source.text in known and known[node.source.text].table:
+        problem = f"'{node.source.text}' is a table"
+        raise Fault("L124", node.source.span, problem, f"write FROM {known[node.source.text].members[0]}")
+    members = _members(node.source, known, emitted)
+    source = known[node.source.text]
+    names = [each.name for each in source.attributes]
+    for at, word in enumerate(node.key):
+        if source.attribute(word.text) is None:
+            fix = did_you_mean(word.text, names, f"name {listed(names)}")
+            raise Fault("L123", word.span, f"type '{source.name}' has no attribute '{word.text}' for the key", fix)
+        if word.text in [each.text for each in node.key[:at]]:
+            raise Fault("L123", word.span, f"the key has '{word.text}' twice", "name it once")
+    named = tuple(each.name for each in members)
+    key = tuple(word.text for word in node.key)
+    return EventType(node.name.text, source.attributes, members=named, implicit_time=source.timed, table=key)
+
+
 def _members(word: syntax.Word, known: Mapping[str, EventType], emitted: Collection[str]) -> list[EventType]:
     """A type itself; of a union (declared before), its members."""
     found = known.get(word.text)
+    if found and found.table:
+        raise Fault("L124", word.span, f"'{word.text}' is a table", f"name {found.members[0]}")
     if found:
         return [known[name] for name in found.members] if found.is_union else [found]
     if word.text == HEARTBEAT.name:

@@ -122,6 +122,11 @@ def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
     return syntax.UnionDeclaration(name, tuple(members))
 
 
+def _table(span: Span, parts: list[Any]) -> syntax.TableDeclaration:
+    name, *key, source = _names(parts)
+    return syntax.TableDeclaration(name, tuple(key), source)
+
+
 def _topic(span: Span, parts: list[Any]) -> syntax.TopicDeclaration:
     keep = next((each for each in parts if isinstance(each, syntax.Keep)), None)
     name, *types = _names([each for each in parts if each is not keep])
@@ -218,6 +223,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "parameters": lambda span, parts: [_whole(each) for each in parts],
     "time": lambda span, parts: _word(parts[0]),
     "union": _union,
+    "table": _table,
     "topic": _topic,
     "keep": _keep,
     "order": _order,

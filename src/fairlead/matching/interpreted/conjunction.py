@@ -21,7 +21,7 @@ from fairlead.matching.expressions.closures import Check, compile_condition, slo
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
-from fairlead.matching.interpreted.retention import make_room
+from fairlead.matching.interpreted.retention import Table, make_room
 from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
 from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
@@ -32,6 +32,7 @@ from fairlead.model.events.types import Catalogue, EventType
 from fairlead.model.limits import LIMITS
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
+from fairlead.model.plans.retention import horizons
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ class Conjunction:
     ) -> None:
         self.attempt = attempt or Attempt()
         self.disposal, self.matching = subscription.disposal_of(branch), subscription.matching
-        self.clocked, self.horizons = subscription.is_clocked, subscription.horizons(branch)
+        self.clocked, self.horizons = subscription.is_clocked, horizons(subscription, branch)
+        self.tables = {at: Table(key) for at, key in branch.table_queues.items()}
         self.retained = [branch.retention.get(name) for name in branch.queue_types]
         self.name, self.limit = subscription.name, subscription.limit_per_event
         self.disposer, self.anchored = Disposer(subscription, branch), subscription.is_anchored(branch)
@@ -147,12 +149,21 @@ class Conjunction:
 
     def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
         """The queues that the event enters and the clauses that note it."""
-        entered = [at for at in route.queues if self.unary[at](event)]
+        entered = [
+            at for at in route.queues if (self.tables[at].accepts(event) if at in self.tables else self.unary[at](event))
+        ]
         noted = [at for at in route.noting if self.noting[at].accepts(event)]
         return entered, noted
 
     def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Any, ...]]:
-        """Of each relation what each slot holds: an event, or the tuple of a run."""
+        """Of each relation what each slot holds: an event, or the tuple of a run. Tables have the event after that."""
+        found = self._arrive(instance, event, [at for at in entered if at not in self.tables], noted)
+        for at in (at for at in entered if at in self.tables):
+            self.attempt.spend(len(instance.queues[at]))
+            self.tables[at].put(instance.queues[at], event)
+        return found
+
+    def _arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Any, ...]]:
         self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
         # 1. the window: events older than the window leave; an event that is itself too old does not enter
         if self.clocked and event.time is not None:

@@ -37,7 +37,7 @@ from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
 from fairlead.model.plans.plan import Branch, Plan, Subscription
-from fairlead.model.plans.retention import Horizon, Retention
+from fairlead.model.plans.retention import Horizon, Retention, horizons
 from fairlead.model.relations.identity import POSITIONS_MAX
 
 
@@ -112,6 +112,18 @@ class _Known:
                 same = pc.equal(own.cast(key.type), key.take(pa.array(owners[mine])))
                 say(pc.all(same, skip_nulls=False).as_py() is True, "an event is queued under another key")
 
+    def require_rows(self, rows: Numbers, key: tuple[str, ...], owners: Numbers) -> None:
+        """Each event of a table has a key, and no other of its instance has the same."""
+        seen: set[tuple[Any, ...]] = set()
+        for code, name in enumerate(self.events.types):
+            mine, table = np.flatnonzero(self.codes[rows] == code), self.events.tables[name]
+            taken = pa.array(self.inner[rows[mine]])
+            columns = [table.column(table.schema.get_field_index(each)).take(taken).to_pylist() for each in key]
+            for row in zip(owners[mine].tolist(), *columns, strict=True) if len(mine) else ():
+                say(all(value is not None and value == value for value in row), "an event of a table has no key")
+                say(row not in seen, "a table has two events with one key")
+                seen.add(row)
+
 
 # 2. to 4. instances
 
@@ -131,6 +143,8 @@ class _Asked:
     """Of each queue of members."""
     counts: tuple[int | None, ...]
     """How many events each holds at most."""
+    tables: tuple[tuple[int, tuple[str, ...]], ...]
+    """The queues that are tables, with the attributes of their keys."""
     waiting: tuple[tuple[int, int], ...]
     loose: bool
     """Whether a relation without the newest event can ever be ready (interpreted/conjunction.py)."""
@@ -150,8 +164,9 @@ class _Asked:
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
             subscription.is_clocked,
-            subscription.horizons(branch),
+            horizons(subscription, branch),
             tuple(branch.retention.get(name, Retention()).count for name in branch.queue_types),
+            tuple(branch.table_queues.items()),
             tuple((each.anchors[0], each.apart_us or 0) for each in branch.waiting),
             can_be_loose(subscription, branch, catalogue),
             needs_in_front(branch),
@@ -301,6 +316,9 @@ def _require_queues(
         known.require_type(rows[here], accepted)
         if asked.keys[queue] and len(here):
             known.require_keys(rows[here], asked.keys[queue], group.keys, owners[here])
+    for queue, key in asked.tables:
+        here = np.flatnonzero(queues == queue)
+        known.require_rows(rows[here], key, owners[here])
     for queue, timed in asked.decisive:
         here = np.flatnonzero(queues == queue)
         together = owners[here][1:] == owners[here][:-1]

@@ -116,7 +116,7 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
                     read[types[node.slot]].add(node.attribute)
                 case Aggregate(attribute=str()):
                     read[types[node.slots[0]]].add(str(node.attribute))
-        for name, attributes in branch.keys:
+        for name, attributes in (*branch.keys, *branch.tables):
             read[name].update(attributes)
     for name, named in read.items():
         yield f"type {name} accepts {' '.join(catalogue.accepts(name))}"
@@ -156,6 +156,7 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
         lines += _clause_lines(clause, names)
     lines += [f"keep {' '.join(names[slot] for slot in branch.kept)}"] if branch.kept else []
     lines += [f"upto {' '.join(names[slot] for slot in branch.upto)}"] if branch.upto else []
+    lines += [f"table {name} {' '.join(key)}" for name, key in branch.tables]
     lines += [f"retain {name} {each.canonical}" for name, each in branch.retained]
     lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
     if branch.emission:

@@ -12,10 +12,13 @@ Gives: frozen values and what follows from them. Never: sees an event.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.events.values import duration_words
+
+if TYPE_CHECKING:
+    from fairlead.model.plans.plan import Branch, Subscription
 
 
 @dataclass(frozen=True)
@@ -62,3 +65,22 @@ class Horizon:
 
     def at(self, clock: int) -> int:
         return int(max(self.cuts(clock)))
+
+
+def horizons(subscription: Subscription, branch: Branch) -> tuple[Horizon, ...]:
+    """Of each queue of the branch; tables have none."""
+    found = []
+    for at, name in enumerate(branch.queue_types):
+        mine = branch.retention.get(name, Retention())
+        found.append(Horizon() if at in branch.table_queues else Horizon(subscription.within_us, mine.span_us, mine.batch))
+    return tuple(found)
+
+
+def retain_words(subscription: Subscription) -> tuple[str, ...]:
+    """The bounds of RETAIN, as the text says them."""
+    said = (
+        f"{branch.slots[branch.slots_of_type[name][0]].alias} {each.words}"
+        for branch in subscription.branches
+        for name, each in branch.retained
+    )
+    return tuple(dict.fromkeys(said))

@@ -220,8 +220,10 @@ class _Loop:
             self._into_several(code, lane)
         elif lane.queues[0] >= len(shape.needed):
             self._note(code, lane.queues[0])
-        else:
-            self._into_one(code, lane.queues[0])
+        elif lane.queues[0] not in shape.table_columns:
+            with self.queues.room(code, lane.queues[0]):
+                self._into_one(code, lane.queues[0])
+        self.entering.into_tables(code, lane)
         self.disposing.forget(code)
 
     def _notes(self, lane: Lane) -> bool:
@@ -272,16 +274,8 @@ class _Loop:
                     code.prefetch(LEAST_KEYS[v * stride])
 
     def _into_one(self, code: Code, queue: int) -> None:
-        """An event that can only be a member, of one queue."""
-        with ExitStack() as blocks:
-            if in_time := self.queues.in_time(queue):
-                blocks.enter_context(code.when(all_of(*in_time)))
-            self.queues.make_room(code, queue)
-            self._into_only(code, queue)
-
-    def _into_only(self, code: Code, queue: int) -> None:
-        """It is queued after the search, if it stays. Where a relation without the newest event may be ready, it is queued
-        first and everything is searched."""
+        """An event that can only be a member, of one queue: it is queued after the search, if it stays. Where a relation
+        without the newest event may be ready, it is queued first and everything is searched."""
         if not can_be_loose(self.shape):
             with self._unbarred(code, queue):
                 self._into_queue(code, queue)
@@ -339,7 +333,7 @@ class _Loop:
     def _into_several(self, code: Code, lane: Lane) -> None:
         """An event that can be noted too, or enter several queues: then it is queued first and everything is searched."""
         shape = self.shape
-        members = [queue for queue in lane.queues if queue < len(shape.needed)]
+        members = [queue for queue in lane.queues if queue < len(shape.needed) and queue not in shape.table_columns]
         noting = [queue for queue in lane.queues if queue >= len(shape.needed)]
         in_time: list[Formula] = [new] if shape.windowed and noting else []
 
@@ -349,14 +343,13 @@ class _Loop:
         if len(members) < 2:
             self._note_several(code, noting, accepted)
             for queue in members:
-                with code.when(all_of(*in_time, accepted(queue))):
+                with code.when(all_of(*in_time, accepted(queue))), self.queues.room(code, queue):
                     self._into_one(code, queue)
             return
         code.assign(entered, FALSE)
         for queue in members:
-            with code.when(all_of(*in_time, *self.queues.in_time(queue), accepted(queue))):
+            with code.when(all_of(*in_time, accepted(queue))), self.queues.room(code, queue):
                 with self._unbarred(code, queue):
-                    self.queues.make_room(code, queue)
                     self.entering.enter(code, queue, self.entering.bucket(lane, queue))
                     code.assign(entered, TRUE)
                 if can_be_loose(shape):

@@ -7,7 +7,8 @@ after a match (disposal.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
@@ -122,21 +123,20 @@ class Queues:
             else:
                 code.proceed()
 
-    def in_time(self, queue: int) -> list[Formula]:
-        """What the newest event needs beside, where queues have horizons of their own: not to be behind that of the queue."""
-        if not self.shape.unlike_horizons:
-            return []
-        return [tm >= cut for cut in self.shape.horizons[queue].cuts(KEYS[k, CLOCK])]
-
-    def make_room(self, code: Code, queue: int) -> None:
-        """For one event more, where RETAIN counts those of the queue."""
-        bound = self.shape.retention(queue)
-        if bound is None or bound.count is None:
-            return
-        at = self.at(queue)
-        with code.when(QUEUES[at, COUNT] >= bound.count):
-            self.leave(code, queue, QUEUES[at, HEAD], QUEUES[at, TAIL if bound.batch else HEAD])
-            self.trim_dead(code)
+    @contextmanager
+    def room(self, code: Code, queue: int) -> Iterator[None]:
+        """What is done with the newest event, once there is room for it in a queue where RETAIN counts events; and unless it is
+        behind the horizon, where queues have horizons of their own."""
+        bound, at = self.shape.retention(queue), self.at(queue)
+        cuts = self.shape.horizons[queue].cuts(KEYS[k, CLOCK]) if self.shape.unlike_horizons else []
+        with ExitStack() as blocks:
+            if cuts:
+                blocks.enter_context(code.when(all_of(*(tm >= cut for cut in cuts))))
+            if bound is not None and bound.count is not None:
+                with code.when(QUEUES[at, COUNT] >= bound.count):
+                    self.leave(code, queue, QUEUES[at, HEAD], QUEUES[at, TAIL if bound.batch else HEAD])
+                    self.trim_dead(code)
+            yield
 
     def _link(self) -> KernelFunction:
         NEXT, PREV = self.layout.take("NEXT PREV")

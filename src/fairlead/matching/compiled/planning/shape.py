@@ -16,7 +16,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
-from fairlead.model.plans.retention import Horizon, Retention
+from fairlead.model.plans.retention import Horizon, Retention, horizons
 
 
 class Refused(Exception):
@@ -171,6 +171,8 @@ class Shape:
     """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
     equal_slots: frozenset[int] = frozenset()
     equal_text: str = ""
+    table_columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By queue that is a table, the value columns of its key beside the value that the hash index is on."""
 
     @property
     def size(self) -> int:
@@ -228,12 +230,12 @@ class Shape:
     @property
     def horizons(self) -> tuple[Horizon, ...]:
         """Of each queue of members."""
-        return self.subscription.horizons(self.branch)
+        return horizons(self.subscription, self.branch)
 
     @property
     def unlike_horizons(self) -> bool:
         """Queues have horizons of their own, beside that of the window."""
-        return any(each.span_us is not None for each in self.horizons)
+        return self.windowed and any(each.span_us is not None or not each for each in self.horizons)
 
     def retention(self, queue: int) -> Retention | None:
         return self.branch.retention.get(self.branch.queue_types[queue])

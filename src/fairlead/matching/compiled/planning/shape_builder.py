@@ -27,6 +27,7 @@ from fairlead.matching.compiled.planning.shape import (
     Test,
     ValueColumn,
 )
+from fairlead.matching.compiled.planning.tables import add_tables
 from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of, any_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
@@ -75,6 +76,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
+    add_tables(shape, across, catalogue)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused(TOO_MANY)
