@@ -102,6 +102,7 @@ CODES: dict[str, tuple[str, str]] = {
     "L122": ("`RETAIN` by time over a type without an event time.", "Declare the type with `TIME`, or retain a number of `EVENTS`."),
     "L123": ("The key of a `TABLE` is not an attribute of its type, or is named twice.", "Name attributes of the type, each once."),
     "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
+    "L125": ("A key of `PER` is a function other than `bucket`, a bucket of something that is no `TIMESTAMP`, or has buckets of unlike length.", "Write `PER bucket(at, 1 HOUR)`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),

@@ -21,6 +21,7 @@ from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetw
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
 from fairlead.model.limits import LIMITS
+from fairlead.model.plans.key_parts import key_value
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.plans.retention import Retention
@@ -282,7 +283,7 @@ class ReferenceSubscription:
         found: dict[tuple[Any, ...], list[str]] = {}
         for name in branch.types:
             if event.type in self.catalogue.accepts(name):
-                key = tuple(event.raw(attribute) for attribute in dict(branch.keys).get(name, ()))
+                key = tuple(key_value(event, part) for part in dict(branch.keys).get(name, ()))
                 if not any(map(unknown, key)):
                     found.setdefault(key, []).append(name)
         return found

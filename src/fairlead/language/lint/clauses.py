@@ -8,6 +8,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.options import Disposal
 
 
@@ -18,7 +19,7 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding
         return
     for at, key in enumerate(clause.keys):
         used = {(name, parts[at]) for branch in checked.subscription.branches for name, parts in branch.keys}
-        attributes = [catalogue[name].attribute(attribute) for name, attribute in sorted(used)]
+        attributes = [catalogue[name].attribute(part_of(each).attribute) for name, each in sorted(used)]
         if any(each and each.type.kind is Kind.DOUBLE for each in attributes):
             yield LintFinding(
                 "W011",

@@ -7,6 +7,7 @@ large. Never: looks up or down the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fairlead.language.clauses import registry as clauses
@@ -249,7 +250,8 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "having": lambda span, parts: syntax.Having(parts[0], span),
     "per": lambda span, parts: syntax.Per(tuple(parts), span),
     "key": lambda span, parts: syntax.Key(tuple(each for each in parts if isinstance(each, syntax.KeyPart)), span),
-    "key_part": _key_part,
+    "plain_key": _key_part,
+    "bucket": lambda span, parts: replace(parts[1], function=_word(parts[0]), duration=parts[2]),
     "within": lambda span, parts: syntax.Within(parts[0], span),
     "matching": lambda span, parts: syntax.MatchingClause(_words(parts), span),
     "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),

@@ -36,6 +36,7 @@ from fairlead.matching.state.event_soundness import are_times, filled, require_e
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.plans.key_parts import key_column
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.plans.retention import Horizon, Retention, horizons
 from fairlead.model.relations.identity import POSITIONS_MAX
@@ -107,8 +108,9 @@ class _Known:
         for code, name in enumerate(self.events.types):
             mine = np.flatnonzero(self.codes[rows] == code)
             for attribute, key in zip(attributes if len(mine) else (), keys, strict=False):
-                table = self.events.tables[name]
-                own = table.column(table.schema.get_field_index(attribute)).take(pa.array(self.inner[rows[mine]]))
+                column = key_column(self.events.tables[name], attribute)
+                assert column is not None
+                own = column.take(pa.array(self.inner[rows[mine]]))
                 same = pc.equal(own.cast(key.type), key.take(pa.array(owners[mine])))
                 say(pc.all(same, skip_nulls=False).as_py() is True, "an event is queued under another key")
 

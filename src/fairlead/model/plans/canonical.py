@@ -18,6 +18,7 @@ from dataclasses import replace
 from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.buckets import in_order
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import (
     Aggregate,
@@ -30,6 +31,7 @@ from fairlead.model.plans.expression import (
     TimeOf,
     render,
 )
+from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 MIRRORED = {">": "<", ">=": "<="}
@@ -85,7 +87,7 @@ def with_order(plan: Plan, order: EventOrder) -> Plan:
     """The plan with its events in another order, which is part of what its subscriptions ask for."""
     done: dict[str, tuple[Subscription, Identity]] = {}
     for each in plan.emitters_first:
-        mine = replace(each, order=order)
+        mine = in_order(each, order, plan.catalogue)
         upstream = {name: [done[one.name][1] for one in plan.emitters[name]] for name in plan.derived_types(each)}
         identity = identity_of(mine, plan.catalogue, upstream)
         done[each.name] = replace(mine, digest=identity.digest), identity
@@ -117,7 +119,7 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
                 case Aggregate(attribute=str()):
                     read[types[node.slots[0]]].add(str(node.attribute))
         for name, attributes in (*branch.keys, *branch.tables):
-            read[name].update(attributes)
+            read[name].update(part_of(each).attribute for each in attributes)
     for name, named in read.items():
         yield f"type {name} accepts {' '.join(catalogue.accepts(name))}"
         for each in sorted(named):

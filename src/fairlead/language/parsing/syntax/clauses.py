@@ -68,10 +68,12 @@ class Having(Clause):
 
 @node
 class KeyPart:
-    """`symbol` or `r.symbol`"""
+    """`symbol` or `r.symbol`, or with a function and a duration `bucket(at, 1 HOUR)`"""
 
     alias: Word | None
     attribute: Word
+    function: Word | None = None
+    duration: Duration | None = None
 
 
 @node

@@ -34,6 +34,7 @@ from fairlead.matching.interpreted.search import overlapping
 from fairlead.matching.noted_events import noted_event_policy
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.plans.expression import Predicate
+from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Subscription
 
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "shape_of"]
@@ -129,7 +130,7 @@ def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
         for lane in shape.lanes
         for name in lane.types
         for key in lane.key
-        if (attribute := catalogue[name].attribute(key)) is not None
+        if (attribute := catalogue[name].attribute(part_of(key).attribute)) is not None
     }
     single = all(len(lane.key) == 1 for lane in shape.lanes if lane.queues)
     if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP} or not kinds:

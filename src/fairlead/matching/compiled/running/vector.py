@@ -44,6 +44,7 @@ from fairlead.model.plans.expression import (
     TimeOf,
     Truth,
 )
+from fairlead.model.plans.key_parts import bucketed, part_of
 from fairlead.model.plans.text_tests import regular_expression
 
 Mask = npt.NDArray[np.bool_]
@@ -71,7 +72,9 @@ class TypeRows:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        return self.table.column(self.schema.index[name])
+        """Of an attribute, or of a bucket of one."""
+        part = part_of(name)
+        return bucketed(self.table.column(self.schema.index[part.attribute]), part)
 
     def known(self, names: Iterable[str]) -> Mask | None:
         """Where none of these attributes is NULL or NaN; None: everywhere."""
