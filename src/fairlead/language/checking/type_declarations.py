@@ -39,6 +39,7 @@ def catalogue_of(declarations: Iterable[Declaration], emitted: Collection[str]) 
     for each in ordered:
         if isinstance(each, syntax.TypeDeclaration):
             types[each.name.text] = _declared(each, types, ordered, emitted)
+    _refuse_tables(ordered)
     for each in ordered:
         if isinstance(each, syntax.UnionDeclaration):
             types[each.name.text] = _union(each, types, emitted)
@@ -180,11 +181,18 @@ def _union(node: syntax.UnionDeclaration, known: Mapping[str, EventType], emitte
     return EventType(node.name.text, shared, members=tuple(members), implicit_time=timed)
 
 
+def _refuse_tables(declarations: Iterable[Declaration]) -> None:
+    """As members of a union, or of a table."""
+    tables = {each.name.text: each for each in declarations if isinstance(each, syntax.TableDeclaration)}
+    for each in declarations if tables else ():
+        words = each.members if isinstance(each, syntax.UnionDeclaration) else ()
+        for word in (each.source,) if isinstance(each, syntax.TableDeclaration) else words:
+            if word.text in tables:
+                raise Fault("L124", word.span, f"'{word.text}' is a table", f"name {tables[word.text].source.text}")
+
+
 def _table(node: syntax.TableDeclaration, known: Mapping[str, EventType], emitted: Collection[str]) -> EventType:
     """A table accepts what its type accepts, as a union does; its events have the same attributes."""
-    if node.source.text in known and known[node.source.text].table:
-        problem = f"'{node.source.text}' is a table"
-        raise Fault("L124", node.source.span, problem, f"write FROM {known[node.source.text].members[0]}")
     members = _members(node.source, known, emitted)
     source = known[node.source.text]
     names = [each.name for each in source.attributes]
@@ -202,8 +210,6 @@ def _table(node: syntax.TableDeclaration, known: Mapping[str, EventType], emitte
 def _members(word: syntax.Word, known: Mapping[str, EventType], emitted: Collection[str]) -> list[EventType]:
     """A type itself; of a union (declared before), its members."""
     found = known.get(word.text)
-    if found and found.table:
-        raise Fault("L124", word.span, f"'{word.text}' is a table", f"name {found.members[0]}")
     if found:
         return [known[name] for name in found.members] if found.is_union else [found]
     if word.text == HEARTBEAT.name:

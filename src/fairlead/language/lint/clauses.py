@@ -1,4 +1,4 @@
-"""W011, W012: clauses that reach further than they look."""
+"""W011, W012, W030: clauses that reach further than they look."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.buckets import are_buckets, in_order
 from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.options import Disposal
 
@@ -27,6 +28,19 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding
                 "a DOUBLE is a fragile key: values must be equal to the last bit",
                 "use a whole number or text",
             )
+
+
+def endless_buckets(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W030: without an order by time, an event of any bucket can still come."""
+    clause = next((each for each in checked.node.clauses if isinstance(each, syntax.Per)), None)
+    subscription = checked.subscription
+    if clause is None or all(each.parts[0].duration is None for each in clause.keys):
+        return
+    if subscription.order is None or not are_buckets(in_order(subscription, subscription.order, catalogue)):
+        key = next(each for each in clause.keys if each.parts[0].duration is not None)
+        problem = "the events of every bucket stay queued until a match disposes of them: nothing says when a bucket ends"
+        fix = "add ORDER BY with the time of the buckets, or write RETAIN with a duration and BATCH in place of the bucket"
+        yield LintFinding("W030", key.span, problem, fix)
 
 
 def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:

@@ -192,6 +192,16 @@ class Conjunction:
             self._dispose(instance, found)
         return found
 
+    def displaced(self, instance: Instance, event: Event, entered: Sequence[int]) -> Iterator[tuple[int, Event]]:
+        """The events that leave when this one enters, each with its queue: by RETAIN, or from a table."""
+        for at in entered:
+            queue = list(instance.queues[at])
+            if at in self.tables:
+                self.tables[at].put(queue, event)
+            elif not self.is_late(instance, at, event):
+                make_room(queue, self.retained[at])
+            yield from ((at, each) for each in instance.queues[at] if each not in queue)
+
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
         """Whether an event noted so far forbids these members, which would have to wait."""
         self.attempt.spend(sum(len(instance.noted[at]) for at in self.patient))

@@ -44,6 +44,12 @@ def _ends(subscription: Subscription, branch: Branch, order: EventOrder, catalog
     )
 
 
+def are_buckets(subscription: Subscription) -> bool:
+    """Its bounds are the buckets of its key."""
+    said = any("bucket(" in each for each in subscription.per)
+    return said and not any(is_bucket(part) for branch in subscription.branches for _, key in branch.keys for part in key)
+
+
 def _buckets(key: tuple[str, ...]) -> list[KeyPart]:
     return [part_of(name) for name in key if is_bucket(name)]
 

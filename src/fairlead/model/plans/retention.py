@@ -84,3 +84,8 @@ def retain_words(subscription: Subscription) -> tuple[str, ...]:
         for name, each in branch.retained
     )
     return tuple(dict.fromkeys(said))
+
+
+def tables_of(subscription: Subscription) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each table that it reads, with its key."""
+    return tuple(dict.fromkeys(table for branch in subscription.branches for table in branch.tables))
