@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from fairlead.matching.compiled.planning.cost_words import cost_lines
+from fairlead.matching.compiled.planning.costs.cost_words import cost_lines
 from fairlead.matching.compiled.planning.eligibility import too_expensive
 from tests.matching.compiled.test_cost import (
     GROWTH,
@@ -115,5 +115,3 @@ def test_members_are_read_once_the_condition_holds() -> None:
 )
 def test_the_words_for_runs(rule: str, line: str) -> None:
     assert any(line in each for each in cost_lines(costs_of(planned(rule))))
-
-
