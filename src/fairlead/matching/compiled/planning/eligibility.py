@@ -1,8 +1,8 @@
 """Which subscriptions have no kernel, and why: the one place that decides. (Compiles nothing.)
 
-Subscriptions with runs have none yet: their unit works event by event, and they are warned of (W025). What else has no kernel
-is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked for the matcher that
-goes event by event. What a kernel can take long for is warned of too (W014).
+A unit with runs that have none works event by event, and they are warned of (W025). What else has no kernel is warned of when
+rules are compiled (W013) and refused when they are to run (U001), unless somebody asked for the matcher that goes event by
+event. What a kernel can take long for is warned of too (W014).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
 from fairlead.matching.interpreted.search import overlapping
+from fairlead.model.lint_warning import LintWarning
 from fairlead.model.plans.options import Disposal
-from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
-RUNS = "runs, such as q+, are matched event by event"
 SEQUENCES = "sequences are matched event by event"
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
@@ -37,8 +37,8 @@ class Refusal:
 
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
-    if subscription.by_event:
-        return Refusal(subscription, SEQUENCES if subscription.has_sequences else RUNS)
+    if subscription.has_sequences:
+        return Refusal(subscription, SEQUENCES)
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
@@ -59,7 +59,7 @@ def refusals(plan: Plan) -> tuple[Refusal, ...]:
 def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        if subscription.by_event:
+        if subscription.by_event:  # without a kernel they are matched event by event
             continue
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
@@ -85,7 +85,7 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     """In the order of the text; of alike subscriptions the first."""
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in () if subscription.by_event else subscription.branches:
+        for branch in () if subscription.has_sequences else subscription.branches:
             key = family_key(subscription, branch)
             if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
@@ -98,15 +98,15 @@ def expenses(plan: Plan) -> Iterator[Expense]:
 
 def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
     """Whether it is worth a look: with two members, only where events between them count, or everything may be searched."""
-    if len(branch.slots) != 2:
-        return len(branch.slots) > 2
+    if len(branch.slots) != 2 or branch.runs:
+        return len(branch.slots) >= 2
     loose = subscription.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE) or subscription.matching.contiguous
     return loose or bool(branch.prompt) or overlapping(branch, plan.catalogue)
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
-    from fairlead.matching.compiled.planning.cost import excess
-    from fairlead.matching.compiled.planning.cost_words import expense_words
+    from fairlead.matching.compiled.planning.costs.cost import excess
+    from fairlead.matching.compiled.planning.costs.cost_words import expense_words
 
     try:
         found = excess(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
@@ -163,24 +163,32 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
     )
 
 
-def _by_event(subscription: Subscription) -> str:
-    return "is a sequence, which is" if subscription.has_sequences else "has runs, such as q+, which are"
+def has_slow_runs(plan: Plan) -> bool:
+    """Some subscription with runs, or a sequence, has no kernel."""
+    return any(each.by_event and refusal_of(plan, each) is not None for each in plan.subscriptions)
+
+
+def _by_event(refusal: Refusal) -> str:
+    if refusal.subscription.has_sequences:
+        return "is a sequence, which is matched event by event"
+    return f"has runs, such as q+, that are matched event by event ({refusal.reason})"
 
 
 def slow(plan: Plan) -> tuple[LintWarning, ...]:
-    """W025: subscriptions with runs, and sequences."""
+    """W025: sequences, and subscriptions with runs that have no kernel."""
+    found = [refusal_of(plan, each) for each in plan.subscriptions if each.by_event]
     return tuple(
         LintWarning(
             "W025",
-            f"'{each.name}' {_by_event(each)} matched event by event: 20,000 to 40,000 events/s",
-            "if that is too slow, write a fixed count such as q[3]"
-            if not each.has_sequences
-            else "if that is too slow, match fixed counts such as q[3], joined by THEN",
-            place_of(plan, Refusal(each, RUNS)),
-            each.name,
+            f"'{each.subscription.name}' {_by_event(each)}: 20,000 to 40,000 events/s",
+            "if that is too slow, match fixed counts such as q[3], joined by THEN"
+            if each.subscription.has_sequences
+            else "if that is too slow, rewrite that condition",
+            place_of(plan, each),
+            each.subscription.name,
         )
-        for each in plan.subscriptions
-        if each.by_event
+        for each in found
+        if each is not None
     )
 
 
