@@ -14,6 +14,7 @@ TYPE A (k INT, x INT, y DOUBLE, at TIMESTAMP) TIME at
 TYPE B (k INT, j INT, x INT, at TIMESTAMP) TIME at
 TYPE C (k INT, x INT)
 TYPE D EXTENDS A (z INT)
+TABLE T KEY (k) FROM A
 """
 
 
@@ -114,6 +115,8 @@ def test_a_condition_is_about_the_last_element_that_it_names():
         ("L102", "A a NEXT B b DISPOSAL INFIX", "UPTO"),
         ("L102", "A a NEXT B b DISPOSAL NONE", "UPTO"),
         ("L102", "A a NEXT B b KEEP a", "UPTO"),
+        ("L102", "A a NEXT B b RETAIN a 5 EVENTS", "UPTO"),
+        ("L102", "A a NEXT T t", "TABLE"),
         ("L102", "A a NEXT B b WITHOUT C c BETWEEN a AND b", "EMIT"),
         ("L103", "A a+ NEXT B b WHERE b.x > a.x", "last(a.x)"),
         ("L103", "(A a ELSE C c) NEXT B b WHERE b.x > a.x", "first(a.x)"),

@@ -19,6 +19,7 @@ from fairlead.language.checking.options import Options, options
 from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.runs import check_each, check_runs
 from fairlead.language.checking.sequence import SequencePattern, asked_as_sequence, check_keys, written_sequence
+from fairlead.language.checking.tables import with_tables
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
@@ -92,6 +93,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
             for shape, each in zip(built, mine, strict=True)
         ]
         branches = _keyed(per, branches, members, catalogue)
+    branches = with_tables(node, branches, built, catalogue)
     chosen = options(node, branches, built)  # 6
     branches = chosen.branches
     _check_runs(node, [each for each in branches if each.sequence is None], chosen)
@@ -162,14 +164,19 @@ def _check_sequences(node: syntax.Subscription, branches: Sequence[Branch], chos
     if leaving and chosen.disposal in (Disposal.INFIX, Disposal.INFIX_POSTFIX, Disposal.NONE):
         fix = "write DISPOSAL PREFIX INFIX, FIRST PREFIX, ADVANCE n or UPTO x"
         raise Fault("L102", leaving.span, f"DISPOSAL {leaving.words} is not supported with sequences", fix)
-    keeping = _find(node, syntax.Keeping)
-    if keeping:
-        raise Fault("L102", keeping.span, "KEEP is not supported with sequences", "write DISPOSAL UPTO x or FIRST PREFIX")
+    for further in (_find(node, syntax.Keeping), _find(node, syntax.Retaining)):
+        if further:
+            fix = "write DISPOSAL UPTO x or FIRST PREFIX, or WITHIN"
+            raise Fault("L102", further.span, f"{further.word} is not supported with sequences", fix)
     for branch in branches:
         if branch.sequence is not None and branch.noting:
             clause = next(each for each in node.noting if each.alias.text == branch.noting[0].alias)
             fix = "EMIT what was found, and write this clause in a subscription that reads it"
             raise Fault("L102", clause.span, f"{clause.word} is not supported with sequences", fix)
+        if branch.sequence is not None and branch.tables:
+            element = next(each for each in syntax.elements(node.pattern) if each.type.text == branch.tables[0][0])
+            fix = "EMIT what was found, and read the table in a subscription that reads it"
+            raise Fault("L102", element.span, "a TABLE is not supported in sequences", fix)
         per = _find(node, syntax.Per)
         if branch.sequence is not None and per:
             check_keys(branch, catalogue, per.span)

@@ -14,7 +14,7 @@ from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import LintWarning
+from fairlead.model.lint_warning import LintWarning
 
 RULES: tuple[Rule, ...] = (
     conditions.equality_without_per,
@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     conditions.not_in_null,
     clauses.floating_key,
     clauses.unbounded_queues,
+    clauses.endless_buckets,
     topics.order_between_topics,
 )
 

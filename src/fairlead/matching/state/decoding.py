@@ -197,9 +197,9 @@ class State:
         """Instances of one subscription with their keys and clocks. `idle`: by instance the row of the table of that name."""
         subscription, events = plan.subscriptions[int(group.subscription[0])], self._all_events(unit, plan.catalogue)
         queued, rows, clock = has_events(group), rows_of(group.words, events), np.full(len(group), NEVER, dtype=np.int64)
-        if subscription.within_us is not None:
-            windowed = queued & np.array([each.sequence is None for each in subscription.branches])[group.branch]
-            clock[windowed] = (newest_times(group, rows, events, plan.catalogue) + group.clock)[windowed]
+        if subscription.is_clocked:
+            clocked = queued & np.array([each.sequence is None for each in subscription.branches])[group.branch]
+            clock[clocked] = (newest_times(group, rows, events, plan.catalogue) + group.clock)[clocked]
         parts = keys_of_events(group, rows, subscription.branches, events)
         if not queued.all():
             stored, rest = _fields(self._found[name]), np.flatnonzero(~queued)

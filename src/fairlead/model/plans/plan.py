@@ -17,14 +17,15 @@ from itertools import islice
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import Place, bounded, printable, require_registered
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
 from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee
+from fairlead.model.lint_warning import LintWarning
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import Expression, Predicate
 from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.retention import Retention
 from fairlead.model.plans.sequence import SequencePart
 
 
@@ -96,7 +97,26 @@ class Branch:
     sequence: SequencePart | None = None
     """The pattern over the rows of a key, if the branch is a sequence."""
     timed: bool = False
-    """A sequence that can end because a time passes, whichever events tell the time, as with an absence."""
+    """A sequence that can end because a time passes."""
+    retained: tuple[tuple[str, Retention], ...] = ()
+    """The bounds of RETAIN, by the types of the queues, sorted."""
+    tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The queues that are tables, by type and sorted, each with the attributes of its key."""
+
+    @cached_property
+    def retention(self) -> Mapping[str, Retention]:
+        return dict(self.retained)
+
+    @cached_property
+    def read(self) -> frozenset[int]:
+        """The slots of tables: their members are read, and nothing else happens to them."""
+        tables = dict(self.tables)
+        return frozenset(at for at, slot in enumerate(self.slots) if slot.type in tables)
+
+    @cached_property
+    def table_queues(self) -> Mapping[int, tuple[str, ...]]:
+        """The key of each queue that is a table, by its number."""
+        return {self.queue_types.index(name): key for name, key in self.tables}
 
     @cached_property
     def runs(self) -> Mapping[int, Quantifier]:
@@ -234,7 +254,14 @@ class Subscription:
 
     def is_anchored(self, branch: Branch) -> bool:
         """A relation of this branch contains the arriving event, because a match may leave all its members queued."""
-        return self.matching.all or self.disposal is Disposal.NONE or self.disposal.upto or bool(branch.kept)
+        stays = self.disposal is Disposal.NONE or self.disposal.upto or bool(branch.kept)
+        return self.matching.all or stays or bool(branch.tables)
+
+    @cached_property
+    def is_clocked(self) -> bool:
+        """Its keys have clocks, by which queued events leave."""
+        spans = any(each.span_us is not None for branch in self.branches for _, each in branch.retained)
+        return spans or self.within_us is not None
 
     @cached_property
     def waits(self) -> bool:
@@ -243,7 +270,7 @@ class Subscription:
 
     @property
     def by_time(self) -> bool:
-        """A time decides some of its relations; of other sequences, that nothing follows."""
+        """A time can decide relations; of sequences that are not timed, the end of everything."""
         return self.waits or self.has_sequences
 
     @cached_property
@@ -255,8 +282,7 @@ class Subscription:
         return any(branch.runs for branch in self.branches)
 
     @property
-    def by_event(self) -> bool:
-        """Runs and sequences are matched event by event where there is no machine code for them; others are refused."""
+    def by_event(self) -> bool:  # there may be no machine code for it
         return self.has_runs or self.has_sequences
 
     @cached_property
@@ -268,24 +294,6 @@ class Subscription:
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
         """The concrete event types that the subscription reads; heartbeats are always among them."""
         return catalogue.input_of(self.types)
-
-
-@dataclass(frozen=True)
-class LintWarning:
-    """A lint finding: the text is legal but probably not what was meant."""
-
-    code: str
-    problem: str
-    fix: str
-    place: Place | None = None
-    subscription: str | None = None
-
-    def __post_init__(self) -> None:
-        require_registered(self.code)
-
-    def __str__(self) -> str:
-        where = f" {self.place}" if self.place else ""
-        return printable(f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}")
 
 
 @dataclass(frozen=True)

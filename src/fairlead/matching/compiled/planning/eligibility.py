@@ -15,8 +15,9 @@ from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
 from fairlead.matching.interpreted.search import overlapping
+from fairlead.model.lint_warning import LintWarning
 from fairlead.model.plans.options import Disposal
-from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
@@ -101,8 +102,8 @@ def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
-    from fairlead.matching.compiled.planning.cost import excess
-    from fairlead.matching.compiled.planning.cost_words import expense_words
+    from fairlead.matching.compiled.planning.costs.cost import excess
+    from fairlead.matching.compiled.planning.costs.cost_words import expense_words
 
     try:
         found = excess(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
