@@ -197,6 +197,14 @@ def test_an_event_decides_so_many_relations_at_most(monkeypatch: pytest.MonkeyPa
             assert len(engine.feed(batches(plan, given, 100)[0])) == 20
 
 
+@pytest.mark.parametrize("order", ["", "ORDER BY at"])
+def test_buckets_of_time_are_keys_of_sequences(order: str) -> None:
+    plan = compile_text(f"{TYPES}\n{order}\nSUBSCRIPTION S MATCH A a+ NEXT B b PER k, bucket(at, 7 SECONDS)")
+    assert dict(plan.subscriptions[0].branches[0].keys).keys() == {"A", "B"}
+    assert all(len(key) == 2 for _, key in plan.subscriptions[0].branches[0].keys)
+    assert refusal_of(plan, plan.subscriptions[0]) is None
+
+
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [

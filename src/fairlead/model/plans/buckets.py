@@ -31,6 +31,8 @@ def _ends(subscription: Subscription, branch: Branch, order: EventOrder, catalog
     """One part of the key is a bucket of the time by which events are ordered, and nothing but queues depends on it."""
     if branch.noting or branch.retained or branch.tables or not branch.keys or order.keys[0].descending:
         return False
+    if branch.sequence is not None:  # all its rows count, and the end of a bucket decides nothing
+        return False
     if subscription.limit is not None and subscription.limit.per_key:
         return False
     if any(len(_buckets(key)) != 1 for _, key in branch.keys):
