@@ -131,7 +131,7 @@ MATCHING ALL LIMIT 10 PER EVENT DISPOSAL PREFIX INFIX"""
 FALLS_LEAST = 3
 DISTINCT_LEAST, DISTINCT_WINDOW_US = 20, 60_000_000
 COUNT_MOST, COUNT_WINDOW_US = 100, 100_000_000
-"""A key has an event a second, so a window of a hundred seconds has a hundred of them, and sometimes more."""
+"""A key has one event per second on average, so a window of a hundred seconds has a hundred of them, and sometimes more."""
 GAP_US = 2_000_000
 ANY = "EVENT UNION E = A + B + C\n"
 
