@@ -97,6 +97,12 @@ CODES: dict[str, tuple[str, str]] = {
     "L097": ("Nothing says in which of two runs an event is, or a condition names two runs.", "Put an element between them; compare aggregates in `HAVING`."),
     "L098": ("A condition of `HAVING` names no run.", "Move it to `WHERE`."),
     "L099": ("`CONTIGUOUS`, `ALL`, `KEEP`, `ADVANCE`, `UPTO`, `NONE`, `WITHOUT … WITHIN`, or a `WITHOUT` about a run, in a pattern with runs.", "Write a fixed count, or two subscriptions joined by `EMIT`."),
+    "L120": ("`RETAIN` names no element of the pattern, or bounds one queue twice.", "Name one element of each type."),
+    "L121": ("The number of `RETAIN … EVENTS` is out of range, or smaller than what a match needs of the type.", "Retain at least as many events as the pattern has of the type."),
+    "L122": ("`RETAIN` by time over a type without an event time.", "Declare the type with `TIME`, or retain a number of `EVENTS`."),
+    "L123": ("The key of a `TABLE` is not an attribute of its type, or is named twice.", "Name attributes of the type, each once."),
+    "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
+    "L125": ("A key of `PER` is a function other than `bucket`, a bucket of something that is no `TIMESTAMP`, or has buckets of unlike length.", "Write `PER bucket(at, 1 HOUR)`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -364,7 +370,8 @@ CODES: dict[str, tuple[str, str]] = {
     "W018": ("Every event that a `WITHOUT … BEFORE` can count is kept: its `WHERE` reads members, or the event can be a member.", "Say with `PER` what must be equal, or add `WITHIN` to `BEFORE` and to the pattern."),
     "W019": ("A `WITHIN` is the window of a pattern of one event, and its `WITHOUT … BEFORE` has none.", "Write it directly after `BEFORE a`."),
     "W020": ("Two events of one type and key that differ, without `DISPOSAL`: one that ends a relation cannot begin the next.", "Write `MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX` to compare each with the one before it."),
-    "W025": ("A subscription has runs, such as `q+`, which are matched event by event.", "Nothing, if 20,000 to 40,000 events/s are enough; otherwise a fixed count such as `q[3]`."),
+    "W025": ("A subscription has runs, such as `q+`, and a condition that cannot be compiled to machine code: it is matched event by event.", "Nothing, if 20,000 to 40,000 events/s are enough; otherwise rewrite that condition."),
+    "W030": ("`PER` has buckets of time, and nothing says when one ends: the events of every bucket stay queued until a match disposes of them.", "Add `ORDER BY` with that time, or write `RETAIN x 1 HOUR BATCH` in place of the bucket."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip
