@@ -273,6 +273,38 @@ def test_a_reader_that_stood_still_while_its_events_were_trimmed_resumes(start: 
     run(work)
 
 
+def test_a_reader_of_a_route_that_stood_still_while_its_events_were_trimmed_resumes() -> None:
+    """The other one has saved its state before a block that is not on the route: neither of them needs that block."""
+    rules = "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = 1 AND b.k = 1"
+
+    async def work() -> None:
+        log = Interrupted()
+        async with (
+            Client(InterruptedPlace(log), "p", 0.0, 5.0, None) as fl,
+            Client(InterruptedPlace(log), "q", 0.0, 5.0, None) as q,
+        ):
+            await fl.declare(TYPES)
+            q._shared.times.every_events = 1
+            gate = log.gate = asyncio.Event()
+            async with fl.subscribe(rules, name="slow", start="earliest") as slow:
+                await log.waits.wait()
+                log.gate = None
+                async with q.subscribe(rules, name="other", start="earliest") as other:
+                    await fl.publish("A", k=1, x=1, wait=True)
+                    while not await other.has_passed(await other.ends()):
+                        await asyncio.sleep(0)
+                await fl.publish("A", k=0, x=0, wait=True)
+                (found,) = await q.retain(apply=True, read=True)
+                assert (found.trimmed, found.behind) == (2, ())
+                gate.set()
+                with pytest.raises(LogError, match="N024"):
+                    await more(slow)
+            await fl.publish("B", k=1, x=1, wait=True)
+            assert await keys_of(fl, rules, "slow", "earliest") == [1]
+
+    run(work)
+
+
 @pytest.mark.parametrize("start", ["earliest", "position", "second"])
 def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_as_trimmed(start: str) -> None:
     """Somebody subscribes while retention decides: it keeps what this one needs, and notices if that is removed otherwise."""

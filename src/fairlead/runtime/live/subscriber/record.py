@@ -49,6 +49,8 @@ class SubscriberRecord:
         self._revision = self._acknowledged = self._receipted = self._generation = 0
         self._since: dict[str, dict[str, Any]] = {}
         """What was acknowledged since the whole record was written, by group."""
+        self._asked = self._stored = 0
+        """How often something was acknowledged, and the last of these times that is stored."""
         self._holder = uuid.uuid4().hex[:16]
         self.rules = self.text = self.digest = ""
         self.groups: dict[str, dict[str, Any]] = {}
@@ -160,6 +162,8 @@ class SubscriberRecord:
     async def acknowledge(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Store what is acknowledged of some groups: only these groups are written, and those since the last whole record. When
         they are many, the whole record is written again."""
+        self._asked += 1
+        asked = self._asked
         for key, each in changed.items():
             self.groups[key] |= each
             self._since[key] = {name: self.groups[key][name] for name in ACKNOWLEDGED if name in self.groups[key]}
@@ -167,6 +171,12 @@ class SubscriberRecord:
             await self.write()
         else:
             await self._write_since()
+        self._stored = max(self._stored, asked)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether everything that was acknowledged is stored. If not, it may be delivered again: no receipt may count it."""
+        return self._stored == self._asked
 
     async def _write_since(self) -> None:
         self._acknowledged = await self._put(ACKNOWLEDGEMENTS, self._told_since(), self._acknowledged)
