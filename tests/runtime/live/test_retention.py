@@ -196,17 +196,19 @@ def test_what_all_durable_subscribers_have_read_is_trimmed(url: str | None, type
 
 class Interrupted(MemoryLog):
     """`meanwhile` happens once, when retention has found what to trim and is about to say so. `later` begins when retention has
-    looked for subscribers a second time, which goes on when it has stored a record."""
+    looked for subscribers a second time, which goes on when it has stored a record. `slow`: `later` looks at what is planned
+    when that is trimmed."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
     later: Callable[[], Coroutine[Any, Any, list[int]]] | None = None
-    plans = False
+    plans = slow = False
+    task: asyncio.Task[list[int]] | None = None
     gate: asyncio.Event | None = None
     """Readers that begin now wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.recorded, self.waits = asyncio.Event(), asyncio.Event()
+        self.recorded, self.waits, self.trimmed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
         if table == TRIMS and self.meanwhile is not None:
@@ -224,6 +226,16 @@ class Interrupted(MemoryLog):
             await gate.wait()
         async for some in super().read(stream, after, only):
             yield some
+
+    async def heads(self, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
+        if self.slow and asyncio.current_task() is self.task:
+            await self.trimmed.wait()
+        async for some in super().heads(stream, after, last):
+            yield some
+
+    async def trim(self, stream: Stream, first: int) -> None:
+        await super().trim(stream, first)
+        self.trimmed.set()
 
     async def keys(self, table: str) -> list[str]:
         found = await super().keys(table)
@@ -333,8 +345,9 @@ def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_a
     run(work)
 
 
+@pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("start", ["earliest", "new", "snapshot", 1 << 12, 7 << 12])
-def test_who_subscribes_while_retention_trims_can_resume(start: str | int) -> None:
+def test_who_subscribes_while_retention_trims_can_resume(start: str | int, slow: bool) -> None:
     """Retention has not seen it: it reads the plan, and begins where that is over."""
 
     async def work() -> None:
@@ -344,7 +357,7 @@ def test_who_subscribes_while_retention_trims_can_resume(start: str | int) -> No
             await pairs(fl, 0, 5)
             assert await keys_of(fl, RULES, "old", "earliest") == list(range(5))
             log: Any = fl.log._log  # type: ignore[attr-defined]
-            log.later = lambda: keys_of(fl, RULES, "late", start)
+            log.later, log.slow = (lambda: keys_of(fl, RULES, "late", start)), slow
             (found,) = await fl.retain(apply=True, read=True)
             assert found.trimmed > 6
             try:

@@ -97,16 +97,19 @@ class TrimRisk(IntEnum):
 
 
 async def trim_risk(log: Log, stream: Stream, place: StreamPlace) -> TrimRisk:
-    """What becomes of the blocks that a reader at this place needs."""
+    """What becomes of the blocks that a reader at this place needs. If they are trimmed while this looks at what is planned, it
+    looks again."""
     record, at = await trim_record(log, stream.name), place.reached.sequence
-    if max(record.first, record.planned) <= at + 1:
-        return TrimRisk.NONE
-    with suppress(Trimmed):
-        async for some in log.heads(stream, max(at, record.first - 1), min(record.planned - 1, await log.last(stream))):
-            if any(each.block.type in (MIXED, *place.types) for each in some):
-                return TrimRisk.PLANNED
-    lost = record.first > at + 1 and await lost_types(log, stream, place, {})
-    return TrimRisk.TRIMMED if lost else TrimRisk.NONE
+    while max(record.first, record.planned) > at + 1:
+        with suppress(Trimmed):
+            async for some in log.heads(stream, max(at, record.first - 1), min(record.planned - 1, await log.last(stream))):
+                if any(each.block.type in (MIXED, *place.types) for each in some):
+                    return TrimRisk.PLANNED
+        before, record = record, await trim_record(log, stream.name)
+        if record == before:
+            lost = record.first > at + 1 and await lost_types(log, stream, place, {})
+            return TrimRisk.TRIMMED if lost else TrimRisk.NONE
+    return TrimRisk.NONE
 
 
 def about_to_be_trimmed(names: Iterable[str]) -> StateError:
