@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from contextlib import suppress
@@ -216,6 +217,31 @@ def test_receipts_that_were_sent_without_an_answer_replace_no_later_ones() -> No
         await second.write_receipts({"g2": EMPTY})
         await first.write_receipts({"g1": EMPTY})
         assert {*await receipts_of(log, "desk")} == {"g2"}
+
+    run(work)
+
+
+class SlowOnce(MemoryLog):
+    """`slow`: the next acknowledgement arrives after others that are sent later."""
+
+    slow = False
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        if self.slow and table == "FL_ACKS":
+            self.slow = False
+            for _ in range(20):
+                await asyncio.sleep(0)
+        return await super().put(table, key, value, revision)
+
+
+def test_acknowledgements_of_several_tasks_replace_no_later_ones() -> None:
+    async def work() -> None:
+        log = SlowOnce()
+        mine = await opened(log, 3)
+        log.slow = True
+        await asyncio.gather(*(mine.acknowledge({"g1": acknowledged(number)}) for number in (1, 2, 3)))
+        assert (await groups_of_name(log, "desk"))["g1"]["count"] == 3
+        assert mine.is_stored
 
     run(work)
 
