@@ -97,6 +97,12 @@ CODES: dict[str, tuple[str, str]] = {
     "L097": ("Nothing says in which of two runs an event is, or a condition names two runs.", "Put an element between them; compare aggregates in `HAVING`."),
     "L098": ("A condition of `HAVING` names no run.", "Move it to `WHERE`."),
     "L099": ("`CONTIGUOUS`, `ALL`, `KEEP`, `ADVANCE`, `UPTO`, `NONE`, `WITHOUT … WITHIN`, or a `WITHOUT` about a run, in a pattern with runs.", "Write a fixed count, or two subscriptions joined by `EMIT`."),
+    "L120": ("`RETAIN` names no element of the pattern, or bounds one queue twice.", "Name one element of each type."),
+    "L121": ("The number of `RETAIN … EVENTS` is out of range, or smaller than what a match needs of the type.", "Retain at least as many events as the pattern has of the type."),
+    "L122": ("`RETAIN` by time over a type without an event time.", "Declare the type with `TIME`, or retain a number of `EVENTS`."),
+    "L123": ("The key of a `TABLE` is not an attribute of its type, or is named twice.", "Name attributes of the type, each once."),
+    "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
+    "L125": ("A key of `PER` is a function other than `bucket`, a bucket of something that is no `TIMESTAMP`, or has buckets of unlike length.", "Write `PER bucket(at, 1 HOUR)`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -315,6 +321,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A285": ("A caller of the gateway sends too many requests per second.", "Wait as long as the message says; send more records per request."),
     "A286": ("The body of a request did not arrive in time.", "Send smaller requests."),
     "A287": ("The gateway's certificate or key is not valid.", "Pass PEM files: `--certificate`, `--key`."),
+    "A288": ("A worker process of a run has ended.", "Run it again; if the machine has too little memory, use `--jobs 1`."),
     "A289": ("A stream is requested with rules that its name is not subscribed to.", "Subscribe first: `POST /subscriptions`."),
     "A290": ("No log server is named.", "Pass `--url nats://HOST:PORT`, or set `FAIRLEAD_URL`."),
     "A291": ("A chosen subscription reads what another one emits.", "Choose that one too: `--subscription NAME`."),
@@ -364,6 +371,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W019": ("A `WITHIN` is the window of a pattern of one event, and its `WITHOUT … BEFORE` has none.", "Write it directly after `BEFORE a`."),
     "W020": ("Two events of one type and key that differ, without `DISPOSAL`: one that ends a relation cannot begin the next.", "Write `MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX` to compare each with the one before it."),
     "W025": ("A subscription has runs, such as `q+`, and a condition that has no machine code: it is matched event by event.", "Nothing, if 20,000 to 40,000 events/s are enough; otherwise rewrite that condition."),
+    "W030": ("`PER` has buckets of time, and nothing says when one ends: the events of every bucket stay queued until a match disposes of them.", "Add `ORDER BY` with that time, or write `RETAIN x 1 HOUR BATCH` in place of the bucket."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip

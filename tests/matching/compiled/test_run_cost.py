@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 import pytest
 
-from fairlead.matching.compiled.planning.cost_words import cost_lines
+from fairlead.matching.compiled.planning.costs.cost_words import cost_lines
 from fairlead.matching.compiled.planning.eligibility import too_expensive
 from tests.matching.compiled.test_cost import (
     GROWTH,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
+from tests.matching.generators.bounds import bound_lines
 from tests.matching.generators.generated import TYPES, Case, events, limits
 from tests.matching.generators.options import DISPOSALS
 
@@ -101,6 +102,7 @@ def run_cases(draw: st.DrawFn) -> Case:
         within = draw(st.sampled_from(("", " WITHIN 2 SECONDS")))
         lines += [f"WITHOUT {negated} n BEFORE {anchor}{within} WHERE n.x = {anchor}.x"]
     lines += [f"MATCHING {draw(st.sampled_from(('FIRST', 'FIRST', 'RECENT')))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    lines += draw(bound_lines([pattern.text]))
     lines += draw(limits(keyed))
     run = pattern.runs[0]
     lines += [f"EMIT E (k = coalesce(first({run}.k), 0), x = sum({run}.x), n = count({run}), y = last({run}.y))"]

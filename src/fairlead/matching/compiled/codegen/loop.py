@@ -34,13 +34,7 @@ from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
-from fairlead.matching.compiled.codegen.indexes.ordered_index import (
-    past,
-    seek,
-    seek_name,
-    sortable,
-    tree_functions,
-)
+from fairlead.matching.compiled.codegen.indexes.ordered_index import past, seek, seek_name, sortable, tree_functions
 from fairlead.matching.compiled.codegen.indexes.queue_row import first, row_name, rowed_function
 from fairlead.matching.compiled.codegen.kernel_names import (
     CLOCK,
@@ -223,8 +217,10 @@ class _Loop:
             self._into_several(code, lane)
         elif lane.queues[0] >= len(shape.needed):
             self._note(code, lane.queues[0])
-        else:
-            self._into_one(code, lane.queues[0])
+        elif lane.queues[0] not in shape.table_columns:
+            with self.queues.room(code, lane.queues[0]):
+                self._into_one(code, lane.queues[0])
+        self.entering.into_tables(code, lane)
         self.disposing.forget(code)
 
     def _notes(self, lane: Lane) -> bool:
@@ -334,7 +330,7 @@ class _Loop:
     def _into_several(self, code: Code, lane: Lane) -> None:
         """An event that can be noted too, or enter several queues: then it is queued first and everything is searched."""
         shape = self.shape
-        members = [queue for queue in lane.queues if queue < len(shape.needed)]
+        members = [queue for queue in lane.queues if queue < len(shape.needed) and queue not in shape.table_columns]
         noting = [queue for queue in lane.queues if queue >= len(shape.needed)]
         in_time: list[Formula] = [new] if shape.windowed and noting else []
 
@@ -344,12 +340,12 @@ class _Loop:
         if len(members) < 2:
             self._note_several(code, noting, accepted)
             for queue in members:
-                with code.when(all_of(*in_time, accepted(queue))):
+                with code.when(all_of(*in_time, accepted(queue))), self.queues.room(code, queue):
                     self._into_one(code, queue)
             return
         code.assign(entered, FALSE)
         for queue in members:
-            with code.when(all_of(*in_time, accepted(queue))):
+            with code.when(all_of(*in_time, accepted(queue))), self.queues.room(code, queue):
                 with self._unbarred(code, queue):
                     self.entering.enter(code, queue, self.entering.bucket(lane, queue))
                     code.assign(entered, TRUE)

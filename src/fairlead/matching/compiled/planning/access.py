@@ -69,6 +69,8 @@ class Accesses:
 
     def is_possible(self, queue: int) -> bool:
         """The newest event of a queue can complete a relation: nothing has to stand after it."""
+        if queue in self.shape.table_columns:
+            return False
         if self.shape.runs:
             return can_complete(self.shape, queue)
         return all(order.before != self.shape.newest_slot(queue) for order in self.shape.orders)
@@ -142,7 +144,9 @@ class Accesses:
         return frozenset(
             slot
             for slot in range(shape.size)
-            if slot in required or (len(mine := shape.slots_of(shape.queue_of_slot[slot])) > 1 and unary & set(mine))
+            if slot in required
+            or (slot in unary and slot in shape.branch.read)
+            or (len(mine := shape.slots_of(shape.queue_of_slot[slot])) > 1 and unary & set(mine))
         )
 
     @cached_property
@@ -191,6 +195,7 @@ class Accesses:
         """The columns that some search reads of queued events; of others, the newest event's value alone matters."""
         read = {(column, -1) for each in self.shape.noted for column, _ in columns_read(each.condition)}
         read |= {(column, -1) for each in self.shape.runs.formulas for column, _ in columns_read(each)}
+        read |= {(column, -1) for columns in self.shape.table_columns.values() for column in columns}
         for newest in self.searches():
             mine = None if newest is None else self.shape.newest_slot(newest)
             if newest in self.explosive:  # a reduced search has the newest event in a node too

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.planning.access import Way
-from fairlead.matching.compiled.planning.cost_bound import ONE, Cost, plus, shown
+from fairlead.matching.compiled.planning.costs.cost_bound import ONE, Cost, plus, shown
 
 
 @dataclass(frozen=True)

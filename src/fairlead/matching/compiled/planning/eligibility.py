@@ -101,8 +101,8 @@ def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
-    from fairlead.matching.compiled.planning.cost import excess
-    from fairlead.matching.compiled.planning.cost_words import expense_words
+    from fairlead.matching.compiled.planning.costs.cost import excess
+    from fairlead.matching.compiled.planning.costs.cost_words import expense_words
 
     try:
         found = excess(shape_of(subscription, branch, plan.catalogue), plan.catalogue)

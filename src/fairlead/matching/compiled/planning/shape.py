@@ -17,6 +17,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
+from fairlead.model.plans.retention import Horizon, Retention, horizons
 
 
 class Refused(Exception):
@@ -173,6 +174,8 @@ class Shape:
     equal_text: str = ""
     runs: RunPlan = field(default_factory=RunPlan)
     """What is gathered beside the other members."""
+    table_columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By queue that is a table, the value columns of its key beside the value that the hash index is on."""
 
     @property
     def size(self) -> int:
@@ -234,7 +237,21 @@ class Shape:
 
     @property
     def windowed(self) -> bool:
-        return self.subscription.within_us is not None
+        """Queued events leave by the clock of their key."""
+        return self.subscription.is_clocked
+
+    @property
+    def horizons(self) -> tuple[Horizon, ...]:
+        """Of each queue of members."""
+        return horizons(self.subscription, self.branch)
+
+    @property
+    def unlike_horizons(self) -> bool:
+        """Queues have horizons of their own, beside that of the window."""
+        return self.windowed and any(each.span_us is not None or not each for each in self.horizons)
+
+    def retention(self, queue: int) -> Retention | None:
+        return self.branch.retention.get(self.branch.queue_types[queue])
 
     @property
     def timed(self) -> bool:

@@ -29,12 +29,14 @@ from fairlead.matching.compiled.planning.shape import (
     Test,
     ValueColumn,
 )
+from fairlead.matching.compiled.planning.tables import add_tables
 from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of, any_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
 from fairlead.matching.noted_events import noted_event_policy
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.plans.expression import Predicate
+from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Subscription
 
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "shape_of"]
@@ -81,6 +83,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.runs = run_plan_of(shape, across, types, catalogue)
+    add_tables(shape, across, catalogue)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused(TOO_MANY)
@@ -138,7 +141,7 @@ def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
         for lane in shape.lanes
         for name in lane.types
         for key in lane.key
-        if (attribute := catalogue[name].attribute(key)) is not None
+        if (attribute := catalogue[name].attribute(part_of(key).attribute)) is not None
     }
     single = all(len(lane.key) == 1 for lane in shape.lanes if lane.queues)
     if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP} or not kinds:

@@ -33,6 +33,7 @@ from fairlead.matching.compiled.running.run_output import gathered_members, room
 from fairlead.matching.outcome import too_many_relations
 from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Subscription
 
 Words = npt.NDArray[np.int64]
@@ -238,7 +239,8 @@ def key_kinds(shape: Shape, catalogue: Catalogue) -> tuple[Kind, ...]:
     for lane in shape.lanes:
         for name in lane.types:
             if lane.key:
-                kinds = [attribute.type.kind for each in lane.key if (attribute := catalogue[name].attribute(each)) is not None]
+                found = [catalogue[name].attribute(part_of(each).attribute) for each in lane.key]
+                kinds = [attribute.type.kind for attribute in found if attribute is not None]
                 return tuple(Kind.BIGINT if kind is Kind.INT else kind for kind in kinds)
     return ()
 

@@ -16,7 +16,7 @@ from collections.abc import Collection
 
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.arrival import Gathered
-from fairlead.matching.compiled.planning.cost_bound import ONE, Cost, N
+from fairlead.matching.compiled.planning.costs.cost_bound import ONE, Cost, N
 from fairlead.matching.compiled.planning.shape import Shape
 
 

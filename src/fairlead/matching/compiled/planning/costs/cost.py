@@ -38,7 +38,7 @@ from fairlead.matching.compiled.planning.arrival import (
     Step,
     Walked,
 )
-from fairlead.matching.compiled.planning.cost_bound import (
+from fairlead.matching.compiled.planning.costs.cost_bound import (
     LOG,
     ONE,
     C,

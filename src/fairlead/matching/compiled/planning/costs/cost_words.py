@@ -34,8 +34,8 @@ from fairlead.matching.compiled.planning.arrival import (
     Step,
     Walked,
 )
-from fairlead.matching.compiled.planning.cost import Costs
-from fairlead.matching.compiled.planning.cost_bound import LETTERS, ONE, letters_of, shown
+from fairlead.matching.compiled.planning.costs.cost import Costs
+from fairlead.matching.compiled.planning.costs.cost_bound import LETTERS, ONE, letters_of, shown
 
 PLAIN_NOTES = {
     Plainly.TELLS_TIME: "it tells the time",
