@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import fairlead
+from fairlead.errors import LogError
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.metrics import METRICS
 from tests.root import ROOT
 from tests.runtime.live.reading import RULES, TYPES, ids, publish_some, some
 from tests.transport.log.logs import run
+from tests.waiting import until
 
 
 @pytest.mark.server
@@ -41,6 +43,33 @@ def test_a_copy_of_the_data_folder_is_a_backup(tmp_path: Path) -> None:
                 server.stop()
         assert expected[0] == expected[1]
         assert not {*ids(before)} & {*expected[0]}
+
+    run(work)
+
+
+@pytest.mark.server
+def test_a_full_log_is_trimmed_once_its_limit_is_raised(tmp_path: Path) -> None:
+    """Without a restart; trimming needs room, too, and publishers keep what they could not store."""
+
+    async def work() -> None:
+        with Server(tmp_path, durable=False, bytes_max=3_000_000) as server:
+            server.port = int(server.url.rpartition(":")[2])
+            async with fairlead.connect(server.url, patience=20) as fl:
+                await fl.declare("TOPIC t (T) KEEP 1 MB TYPE T (x INT, text STRING)")
+                with pytest.raises(LogError, match="N004"):
+                    for x in range(100):
+                        await fl.publish("T", x=x, text="t" * 100_000, wait=True)
+                with pytest.raises(LogError, match="N004"):
+                    await fl.retain(apply=True)
+                server.bytes_max = 3_300_000
+                server.reload()
+                await until(lambda: "max_file_store" in (tmp_path / "log").read_text())
+                (found,) = await fl.retain(apply=True)
+                assert found.trimmed > 10
+                await fl.flush()
+                stream = await fl.log.open_topics(["t"])
+                assert (await fl.log.last_of("t", fl.source)).block.number == x  # type: ignore[union-attr]
+                assert (await fl.log.state(stream)).first == found.trimmed + 1
 
     run(work)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -53,22 +51,17 @@ async def reload(server: Server, policy: str) -> None:
     async def has_reloaded() -> bool:
         return told() > before
 
-    configuration = (server.folder / "server.conf").read_text().partition("accounts {")[0]
-    (server.folder / "server.conf").write_text(configuration + server_config(policy_of(policy)))
-    assert server.pid is not None
-    before = told()
-    os.kill(server.pid, signal.SIGHUP)
+    before, server.more = told(), server_config(policy_of(policy))
+    server.reload()
     await until(has_reloaded)
 
 
 async def publishes(url: str, user: str) -> bool:
     async with connected(url, user, patience=1) as fl:
-        try:
+        with suppress(LogError):
             await fl.publish("A", k=2, wait=True)
-        except LogError as error:
-            assert "accounts" in error.problem
-            return False
-    return True
+            return True
+    return False
 
 
 def test_a_new_user_is_let_to_the_streams_by_the_second_reading_and_check_says_so(
@@ -106,7 +99,6 @@ def test_who_is_not_let_in_any_more_is_told_and_who_is_let_in_again_continues(
             await reload(server, AFTER)
             await boss.publish("A", k=2, wait=True)
             with pytest.raises(LogError, match="N003"):
-                await shop.publish("C", k=1)
                 await shop.publish("A", k=3, wait=True)
             with pytest.raises(LogError, match="N002"):
                 await desk.log.keys("FL_TYPES")

@@ -98,7 +98,7 @@ def translated(refusals: Refusals) -> Iterator[None]:
         if error.err_code in WRONG_LAST:
             raise Conflict(str(error.description)) from None
         if error.err_code in FULL or error.code == 507:
-            fix = "raise the limit, free disk space, or remove streams that are not needed"
+            fix = "raise the limit (max_file_store) or free disk space, then trim: see docs/operations.md, A full log"
             raise LogError("N004", f"the log is full: {error.description}", fix) from None
         starting = error.err_code == NO_PEERS or "in process" in str(error.description)
         if error.code in (None, 500, 503) or starting:  # a new leader, a server that is starting

@@ -1,7 +1,8 @@
 """Which subjects a server lets a user publish on: by requests that it answers with an error, and that change nothing.
 
 Takes: a url, credentials and subjects. Gives: the account of the user; whether the streams of the log can be reached; for each
-subject, whether the server answers. Never: stores a message: a request names a stream that does not exist, and its body is invalid.
+subject, whether the server answers. Never: stores a message: a request names a stream that does not exist, and its body is
+invalid.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ WHO = "$SYS.REQ.USER.INFO"
 
 
 class Answers(NamedTuple):
-    """`account`: of the user; empty if the server does not say it. `reaches`: whether there is a log that answers. `subjects`: of
-    each that was asked, whether the user may publish there; who may is told so, also if nobody is there."""
+    """`account`: of the user; empty if the server does not say it. `reaches`: whether there is a log that answers. `subjects`:
+    of each that was asked, whether the user may publish there; who may is told so, also if nobody is there."""
 
     account: str
     reaches: bool
