@@ -43,6 +43,12 @@ async def resumed(log: SteppedLog) -> list[str]:
         return found
 
 
+async def left(log: SteppedLog) -> list[str]:
+    """What a reader finds that begins with the first events that are left."""
+    async with client(log, "q") as fl, fl.subscribe(RULES, start="earliest") as sub:
+        return ids(await more(sub))
+
+
 async def found_after(turn: int | None, *, read: bool) -> tuple[bool, Found]:
     """Whether retention came to its end before this request of it, and what is found after it was repeated."""
     log, delivered = RetainedLog(), list[list[str]]()
@@ -63,14 +69,14 @@ async def found_after(turn: int | None, *, read: bool) -> tuple[bool, Found]:
         except Killed:
             ended = False
         log.meanwhile = None
+    assert {*await left(log)} <= {*delivered[0]}
     for k in (3, 4):
         await pair(log, k)
         delivered.append(await resumed(log))
         async with client(log, "r") as fl:
             await fl.retain(apply=True, read=read)
-    async with client(log, "q") as fl, fl.subscribe(RULES, start="earliest") as sub:
-        states = [await log.state(await log.open_topics([each])) for each in "ab"]
-        return ended, (delivered, [each.first for each in states], ids(await more(sub)))
+    states = [await log.state(await log.open_topics([each])) for each in "ab"]
+    return ended, (delivered, [each.first for each in states], await left(log))
 
 
 @pytest.mark.slow
