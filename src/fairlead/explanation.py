@@ -15,9 +15,9 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, derive_on, source_order
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
-from fairlead.matching.compiled.planning.cost import Costs
-from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines, cost_rows
-from fairlead.matching.compiled.planning.eligibility import RUNS, refusal_of, refused
+from fairlead.matching.compiled.planning.costs.cost import Costs
+from fairlead.matching.compiled.planning.costs.cost_words import cost_json, cost_lines, cost_rows
+from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.clauses.limit import Limit
@@ -28,6 +28,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.clocks import heard_types
 from fairlead.model.plans.expression import render, render_condition
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.retention import retain_words, tables_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Explanation:
                     "matching": each.matching.words,
                     "disposal": each.disposal_words,
                     "keep": list(each.kept_aliases),
+                    **({"retain": list(said)} if (said := retain_words(each)) else {}),
+                    **({"tables": {name: list(key) for name, key in read}} if (read := tables_of(each)) else {}),
                     "limit_per_event": each.limit_per_event,
                     **({} if each.limit is None else {"limit": str(each.limit)}),
                     "emits": each.emits,
@@ -123,11 +126,9 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
-        if subscription.has_runs:
-            return RUNS
+        own = refusal_of(self.plan, subscription) if subscription.has_runs or self._refused else None
         if self._refused is None:
-            return None
-        own = refusal_of(self.plan, subscription)
+            return None if own is None else own.reason
         return f"because of {self._refused}" if own is None else own.reason
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
@@ -214,6 +215,10 @@ class Explanation:
         lines.append(f"  disposal   {subscription.disposal_words} ({subscription.disposal.code})")
         if subscription.kept_aliases:
             lines.append(f"  keep       {', '.join(subscription.kept_aliases)}: matched events stay queued")
+        lines += [f"  retain     {each}" for each in retain_words(subscription)]
+        lines += [
+            f"  table      {name} ({', '.join(key)}): the last event of each key, read" for name, key in tables_of(subscription)
+        ]
         if subscription.limit_per_event is not None:
             lines.append(f"  limit      {subscription.limit_per_event} relations per event, in each branch and key")
         against = self.against(subscription)

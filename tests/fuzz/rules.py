@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.matching.generators.bounds import bound_words
 from tests.matching.generators.options import DISPOSALS, option_words
 
 SIGNS = ("=", "=", "!=", "<", "<=", ">", ">=")
@@ -108,6 +109,8 @@ class _Writer:
         self.before = self.later.choice((0.0, 0.0, 0.3, 0.9))
         self.last = Random(f"LIMIT {rng.getstate()}")
         self.limits = self.last.choice((0.0, 0.0, 0.0, 0.3, 0.9))
+        self.bound = Random(f"RETAIN {rng.getstate()}")
+        self.bounds = self.bound.choice((0.0, 0.0, 0.2, 0.8))
         self.run = self.later.choice((0.0, 0.0, 0.0, 0.3, 0.8))
         self.often = {name: rng.choice((0.0, 0.0, 0.15, 0.5, 0.9)) for name in FEATURES}
         self.key = rng.choice(KEYS)
@@ -224,6 +227,7 @@ class _Writer:
         within = f"WITHIN {self.rng.choice((0.5, 1, 2, 3, 5, 8))} SECONDS" if not self.untimed and self.has("windows") else ""
         emit = self.emit(patterns, emits, timed) if emits else ""
         branches, per = tuple(each.text for each in patterns), self.per(patterns)
+        options += bound_words(self.bound, branches, timed=not self.untimed, often=self.bounds)
         if self.last.random() < self.limits:
             options.append(f"LIMIT {self.last.choice((1, 2, 3, 7))}{self.last.choice(('', ' PER KEY')) if per else ''}")
         return Clauses("S", branches, tuple(where), tuple(having), per, within, tuple(withouts), tuple(options), emit)

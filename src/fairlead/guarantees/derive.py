@@ -20,6 +20,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
+from fairlead.guarantees.bounds import CAUTIOUS
 from fairlead.guarantees.clause_traces import load_clause_traces
 from fairlead.guarantees.clauses import CLAIMS
 from fairlead.guarantees.options import cell_of, clause_cell, entry_for, lost_by_options
@@ -83,7 +84,8 @@ def _asked_of_branch(branch: Branch) -> Hashable:
     """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
-    return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto, branch.having
+    bounds = branch.retained, branch.tables
+    return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto, branch.having, bounds
 
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
@@ -103,6 +105,8 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
     by_options = lost_by_options(subscription, branch, wanted, plan.catalogue)
     if by_options is not None:
         yield by_options
+    cautious = (claim(subscription, branch, wanted, plan.catalogue) for claim in CAUTIOUS)
+    yield from (each for each in cautious if each is not None)
     for clause, claim in CLAIMS.items():
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:

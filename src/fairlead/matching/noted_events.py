@@ -5,7 +5,8 @@
 
 1. *Early.* If a clause reads no other member than the one that it names, which is the only instance of its type, and can note
    no other, then it is decided when that member arrives: all that could forbid it are noted. A member that is forbidden is not
-   queued, since it can be in no relation, and searches do not ask again. So nothing is kept for queued members.
+   queued, since it can be in no relation, and searches do not ask again. So nothing is kept for queued members. (Not where
+   RETAIN counts the events of its queue, or it is a table.)
 2. The pattern has a window w, and the clause `WITHIN d`: the oldest leaves if it is more than w + d before the clock of its
    key. That is before the reach of any member, queued or to come.
 3. *Decisive.* Nothing but place and time matters: the conditions of the clause are about the noted event alone. Then an event
@@ -54,5 +55,8 @@ def is_early(branch: Branch, clause: NotingClause, catalogue: Catalogue) -> bool
     """1. holds."""
     if clause.since is not None or clause.until is None:
         return False
+    bound = branch.retention.get(branch.slots[clause.until].type)
+    if clause.until in branch.read or (bound is not None and bound.count is not None):
+        return False  # a member that is forbidden has its place in the queue
     read = {*clause.members(len(branch.slots)), *branch.twins(clause, catalogue)}
     return read == {clause.until} and len(branch.slots_of_type[branch.slots[clause.until].type]) == 1

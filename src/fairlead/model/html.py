@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlead.model.guarantee import Guarantee
-    from fairlead.model.plans.plan import Plan
+    from fairlead.model.plans.retention import retain_words
+from fairlead.model.plans.plan import Plan
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -33,6 +34,7 @@ def plan_html(plan: Plan) -> str:
             each.matching.words + ("" if each.limit_per_event is None else f", LIMIT {each.limit_per_event} PER EVENT"),
             each.disposal_words
             + (f", KEEP {', '.join(each.kept_aliases)}" if each.kept_aliases else "")
+            + "".join(f", RETAIN {said}" for said in retain_words(each))
             + ("" if each.limit is None else f", {each.limit}"),
             each.emits or "–",
             f"{sum(g.kept for g in plan.guarantees.get(each.name, ()))} of {len(plan.guarantees.get(each.name, ()))}",

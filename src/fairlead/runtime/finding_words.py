@@ -5,7 +5,7 @@ Takes: instances of a branch and their events. Gives: texts. Never: runs a match
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fairlead.errors import UsageError
 from fairlead.matching.interpreted.conjunction import Conjunction
@@ -81,3 +81,23 @@ def stands_before(event: Event) -> str:
 
 def time_words(clock: int | None) -> str:
     return "unknown" if clock is None else str(jsonable(clock, Kind.TIMESTAMP))
+
+
+def leaving_words(
+    conjunction: Conjunction, instance: Instance | None, event: Event, entered: Sequence[int]
+) -> list[tuple[int, Event, str]]:
+    """What leaves since the event comes, before anything is matched: each with its queue, and why."""
+    if instance is None:
+        return []
+    found = []
+    if conjunction.clocked and event.time is not None and (instance.clock is None or event.time > instance.clock):
+        for queue, events in enumerate(instance.queues):
+            bound = conjunction.horizons[queue]
+            for each in events:
+                if bound and each.time is not None and each.time < bound.at(event.time):
+                    word = "WITHIN" if bound.span_us is None else "RETAIN"
+                    found.append((queue, each, f"expired ({word}) when event {event.position} came"))
+    for queue, each in conjunction.displaced(instance, event, entered):
+        word = "TABLE" if queue in conjunction.tables else "RETAIN"
+        found.append((queue, each, f"left ({word}) when event {event.position} came"))
+    return found

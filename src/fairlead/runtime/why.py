@@ -42,6 +42,7 @@ from fairlead.runtime.finding_words import (
     has_queued,
     in_relation,
     keyless_words,
+    leaving_words,
     limited,
     not_read,
     nothing_there,
@@ -223,7 +224,8 @@ class WatchedSubscription(IncrementalSubscription):
         self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: list[int], noted: list[int]
     ) -> Iterator[Match]:
         watch = self.target.watches.get((self.subscription.name, number))
-        self._note_expired(number, conjunction, key, event)
+        left = leaving_words(conjunction, self.instances[number].get(key), event, entered)
+        self.gone[number] += [(key, *each) for each in left]
         if watch is None or key not in watch.keys:
             yield from super()._arrive(number, conjunction, key, event, entered, noted)
             return
@@ -246,7 +248,10 @@ class WatchedSubscription(IncrementalSubscription):
             if watch.verdict == "waiting":
                 watch.verdict = "expired"
                 clock = time_words(after.clock if after else None)
-                watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
+                word = "RETAIN" if self.subscription.within_us is None else "WITHIN"
+                behind = f"{word}: at event {event.position} the key's clock had left it behind (clock {clock})"
+                took = [why for _, each, why in left if each.position == self.target.position and why.startswith("left")]
+                watch.reasons = tuple(f"it {said}" for said in took[:1]) or (behind,)
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
                 watch.reasons += self.closest[number].miss(queues, marked, self.target.event)
                 watch.reasons += self._left(number, key, queues)
@@ -254,23 +259,13 @@ class WatchedSubscription(IncrementalSubscription):
     def _barred(self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: Sequence[int]) -> tuple[str, ...]:
         """Why the event can be in no relation, if that is so in every queue that it enters; noted events are as before it."""
         instance = self.instances[number].get(key)
-        if instance is None or conjunction.is_late(instance, event):
+        if instance is None:
             return ()
+        entered = [queue for queue in entered if not conjunction.is_late(instance, queue, event)]
         found = [next(conjunction.barring(instance.noted, queue, event), None) for queue in entered]
         names = self.subscription.branches[number].alias_names()
         said = [f"{conjunction.noting[each[0]].clause.words(names)}: {stands_before(each[1])}" for each in found if each]
-        return tuple(dict.fromkeys(said)) if len(said) == len(entered) else ()
-
-    def _note_expired(self, number: int, conjunction: Conjunction, key: Key, event: Event) -> None:
-        """What the event's time is about to drop."""
-        instance = self.instances[number].get(key)
-        if instance is None or conjunction.within is None or event.time is None:
-            return
-        if instance.clock is None or event.time > instance.clock:
-            for queue, events in enumerate(instance.queues):
-                for each in events:
-                    if each.time is not None and each.time < event.time - conjunction.within:
-                        self.gone[number].append((key, queue, each, f"expired (WITHIN) when event {event.position} came"))
+        return tuple(dict.fromkeys(said)) if said and len(said) == len(entered) else ()
 
     def _left(self, number: int, key: Key, queues: Sequence[Sequence[Event]]) -> tuple[str, ...]:
         """For each missing partner, the last events that could have been it and left."""

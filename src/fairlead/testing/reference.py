@@ -21,8 +21,10 @@ from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetw
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
 from fairlead.model.limits import LIMITS
+from fairlead.model.plans.key_parts import key_value
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.retention import Retention
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
 
@@ -45,6 +47,7 @@ class ReferenceConjunction:
         self.withouts: list[Negated] = [*self.negations, *self.absences]
         self.negated: dict[int, list[Event]] = {each.slot: [] for each in self.withouts}
         self.clock: int | None = None
+        self.tables = dict(branch.tables)
 
     def arrive(self, event: Event, names: list[str]) -> list[Members]:
         """ENQUEUE, then MATCH, then DEQUEUE, for an event that the types `names` of the branch accept."""
@@ -52,25 +55,49 @@ class ReferenceConjunction:
         noted = [n for n in self.withouts if n.type in names and self.notes(n, event)]
         if not entered and not noted:
             return []
-        for name in entered:
+        into = [name for name in entered if name not in self.tables]
+        for name in into:
             self.queues[name].append(event)
         for each in noted:
             self.negated[each.slot].append(event)
-        if self.subscription.within_us is not None and event.time is not None:
+        if self.subscription.is_clocked and event.time is not None:
             self.clock = event.time if self.clock is None else max(self.clock, event.time)
-            for queue in self.queues.values():
-                queue[:] = [
-                    each for each in queue if each.time is None or each.time >= self.clock - self.subscription.within_us
-                ]
-        if not any(event in self.queues[name] for name in entered):
-            return []
-        found = self.match(event)
+        for name, queue in self.queues.items():
+            for bound in self.bounds(name):
+                queue[:] = self.in_bounds(queue, bound)
+        found = self.match(event) if any(event in self.queues[name] for name in into) else []
         if found:
             self.dequeue(found)
+        for name in (each for each in entered if each in self.tables):
+            row = self.row(name, event)
+            self.queues[name][:] = [each for each in self.queues[name] if self.row(name, each) != row] + [event]
         return found
 
+    def row(self, name: str, event: Event) -> tuple[Any, ...]:
+        """The key of an event in a table."""
+        return tuple(event.raw(attribute) for attribute in self.tables[name])
+
+    def bounds(self, name: str) -> list[Retention]:
+        """WITHIN, a bound of every queue that is no table, then the queue's own."""
+        if name in self.tables:
+            return []
+        window = [] if self.subscription.within_us is None else [Retention(span_us=self.subscription.within_us)]
+        return window + [each for queue, each in self.branch.retained if queue == name]
+
+    def in_bounds(self, queue: list[Event], bound: Retention) -> list[Event]:
+        """What a bound leaves of a queue: by number, or by the clock."""
+        if bound.count is not None:
+            few = len(queue) <= bound.count
+            return queue if few else queue[-1:] if bound.batch else queue[-bound.count :]
+        assert self.clock is not None
+        assert bound.span_us is not None
+        cut = self.clock - self.clock % bound.span_us if bound.batch else self.clock - bound.span_us
+        return [each for each in queue if each.time is None or each.time >= cut]
+
     def accepts(self, name: str, event: Event) -> bool:
-        """At least one instance of the type has all its unary predicates true."""
+        """At least one instance of the type has all its unary predicates true. A table accepts what has a key."""
+        if name in self.tables:
+            return not any(map(unknown, self.row(name, event)))
         return any(
             all(holds(p.condition, {slot: event}) for p in self.branch.predicates if p.slots == (slot,))
             for slot in self.branch.slots_of_type[name]
@@ -176,9 +203,12 @@ class ReferenceConjunction:
         """What leaves after these relations: by the option, the matched events that KEEP does not name decide."""
         branch, disposal = self.branch, self.subscription.disposal_of(self.branch)
         kept = flat(members[slot] for members in found for slot in branch.kept)
-        matched = flat(members[slot] for members in found for slot in range(len(members)) if slot not in branch.kept)
+        leaving = [slot for slot in range(len(branch.slots)) if slot not in branch.kept and slot not in branch.read]
+        matched = flat(members[slot] for members in found for slot in leaving)
         places = [event.position for event in flat(members[slot] for members in found for slot in branch.upto)]
         for name, queue in self.queues.items():
+            if name in self.tables:
+                continue
             slots = [slot for slot in branch.slots_of_type[name] if slot not in branch.kept]
             named = flat(members[slot] for members in found for slot in slots)
             mine = [at for at, event in enumerate(queue) if event in named]
@@ -253,7 +283,7 @@ class ReferenceSubscription:
         found: dict[tuple[Any, ...], list[str]] = {}
         for name in branch.types:
             if event.type in self.catalogue.accepts(name):
-                key = tuple(event.raw(attribute) for attribute in dict(branch.keys).get(name, ()))
+                key = tuple(key_value(event, part) for part in dict(branch.keys).get(name, ()))
                 if not any(map(unknown, key)):
                     found.setdefault(key, []).append(name)
         return found

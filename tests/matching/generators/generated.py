@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.matching.generators.bounds import bound_lines
 from tests.matching.generators.options import option_lines
 
 TYPES = """
@@ -130,6 +131,7 @@ def subscriptions(draw: st.DrawFn, name: str, types: tuple[str, ...], options: t
     if draw(st.integers(0, 2)) == 0:
         lines += [draw(withouts(branch, prefix, keyed)) for branch, prefix in zip(made, "pq", strict=False)]
     lines += draw(option_lines([branch.members for branch in made], options, few=emit or "E" in types))
+    lines += draw(bound_lines([branch.text for branch in made]))
     lines += draw(limits(keyed))
     if emit:
         member = made[0].members[0]
@@ -176,6 +178,7 @@ def dense_cases(draw: st.DrawFn, options: tuple[str, str] | None = None, most: i
     rules = [TYPES, "SUBSCRIPTION S", f"MATCH {pattern}", "WHERE " + " AND ".join(conditions)]
     rules += [f"WITHIN {draw(st.integers(1, 4))} SECONDS"] if draw(st.integers(0, 2)) == 0 else []
     rules += draw(option_lines([members], options))
+    rules += draw(bound_lines([pattern]))
     names = st.sampled_from("AAB" if counts[1] else "A")
     rows = draw(st.lists(st.tuples(names, st.integers(0, 3), st.sampled_from((0, 1, 2, -3))), min_size=most - 4, max_size=most))
     return Case("\n".join(rules), _timed([{"type": name, "k": 0, "x": x, "y": 0.0, "step": step} for name, x, step in rows]))

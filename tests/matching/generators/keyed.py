@@ -25,6 +25,7 @@ from fairlead.matching.compiled.running import key_table as hashing
 from fairlead.matching.compiled.running import keys
 from fairlead.matching.compiled.running import retention as forgetting
 from fairlead.matching.state import packed_columns
+from tests.matching.generators.bounds import bound_lines
 from tests.matching.generators.generated import START, befores, limits
 from tests.matching.generators.options import option_lines
 
@@ -196,7 +197,7 @@ def keyed_subscription(draw: st.DrawFn, name: str, most: int, key: str) -> str:
         where = draw(st.sampled_from(("", f" WHERE n.x = {named[0]}.y", f" WHERE n.d = {named[0]}.d")))
         ways = (f"WITHIN {draw(st.integers(1, 4))} SECONDS OF {named[0]}", f"BEFORE {named[0]}{draw(befores)}")
         lines.append(f"WITHOUT {draw(st.sampled_from('ABC'))} n {draw(st.sampled_from(ways))}{where}")
-    return "\n".join([*lines, *draw(option_lines([named])), *draw(limits(bool(per)))])
+    return "\n".join([*lines, *draw(option_lines([named])), *draw(bound_lines([pattern])), *draw(limits(bool(per)))])
 
 
 @st.composite

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.matching.generators.bounds import bound_lines
 from tests.matching.generators.generated import Case, _timed, befores
 from tests.matching.generators.options import DISPOSALS, MATCHINGS, option_lines
 
@@ -126,6 +127,7 @@ def long_cases(draw: st.DrawFn, most: int = 6, events_max: int = 14, withouts: b
         place = draw(st.sampled_from((f"BETWEEN {left} AND {right}", f"BEFORE {left}{draw(befores)}")))
         lines.append(f"WITHOUT {draw(st.sampled_from(NAMES))} n {place}{where}")
     lines += draw(option_lines([members]))
+    lines += draw(bound_lines([pattern], often=0.15))
     names = ("A", "D", "B", "C") if overlapping else (*some, *some, *some, *NAMES)
     return Case("\n".join(lines), draw(records(names, events_max)))
 

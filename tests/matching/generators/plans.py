@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.matching.generators.bounds import bound_lines
 from tests.matching.generators.generated import START, Branch, Case, befores, branches, clocks, limits, predicates
 from tests.matching.generators.options import option_lines
 
@@ -94,6 +95,7 @@ def alike(
     if draw(st.integers(0, 9)) < withouts_in_ten:
         tail += [draw(withouts(branch, prefix, types)) for branch, prefix in zip(made, "pq", strict=False)]
     tail += draw(option_lines([branch.members for branch in made], few=emits is not None or "E" in types))
+    tail += draw(bound_lines([branch.text for branch in made], often=0.2))
     tail += draw(limits(bool(key)))
     if emits:
         member, last = made[0].members[0], made[0].members[-1]

@@ -1,6 +1,7 @@
 """PER: the key attributes of each type.
 
     PER symbol               every type of the pattern has `symbol`
+    PER bucket(at, 1 HOUR)   every type has the TIMESTAMP `at`; the key is the hour in which it lies
     PER r.symbol = q.ticker  the type of r has `symbol`, that of q `ticker`; any other type has one of these names
 
 Takes: the clause and the branches' members (negated ones too). Gives: for each branch its keys, and their display names.
@@ -10,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, attribute_of
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import INTEGER, EventType, Kind
+from fairlead.model.events.values import duration_words
+from fairlead.model.plans.key_parts import KeyPart
 
 BranchTypes = tuple[Mapping[str, AliasMember], tuple[EventType, ...]]
 """A branch's members by alias, and every type that it reads."""
@@ -25,6 +29,7 @@ def keys(clause: syntax.Per, branches: Sequence[BranchTypes]) -> list[tuple[tupl
         if display(key) in seen:
             raise Fault("L053", key.span, f"the key '{display(key)}' is named twice", "name it once")
         seen.add(display(key))
+        _check_buckets(key)
         _check_aliases(key, branches)
     found = [[_attributes(key, *branch) for key in clause.keys] for branch in branches]
     for at, key in enumerate(clause.keys):
@@ -32,13 +37,38 @@ def keys(clause: syntax.Per, branches: Sequence[BranchTypes]) -> list[tuple[tupl
             key, [(type_, parts[at][type_.name]) for (_, types), parts in zip(branches, found, strict=True) for type_ in types]
         )
     return [
-        tuple((type_.name, tuple(part[type_.name] for part in parts)) for type_ in types)
+        tuple(
+            (type_.name, tuple(_name(key, part[type_.name]) for key, part in zip(clause.keys, parts, strict=True)))
+            for type_ in types
+        )
         for (_, types), parts in zip(branches, found, strict=True)
     ]
 
 
 def display(key: syntax.Key) -> str:
-    return " = ".join(f"{part.alias.text}.{part.attribute.text}" if part.alias else part.attribute.text for part in key.parts)
+    return " = ".join(map(_display, key.parts))
+
+
+def _display(part: syntax.KeyPart) -> str:
+    name = f"{part.alias.text}.{part.attribute.text}" if part.alias else part.attribute.text
+    return f"bucket({name}, {duration_words(duration(part.duration))})" if part.duration else name
+
+
+def _check_buckets(key: syntax.Key) -> None:
+    """All parts are buckets of one length, or none is."""
+    for part in key.parts:
+        if part.function is not None and part.function.lower != "bucket":
+            problem = f"'{part.function.text}' is no function of a key"
+            raise Fault("L125", part.function.span, problem, f"write bucket({part.attribute.text}, 1 HOUR)")
+    if len({None if part.duration is None else duration(part.duration) for part in key.parts}) > 1:
+        problem = "the attributes of a key are cut into unlike buckets"
+        raise Fault("L125", key.span, problem, "write bucket(…) of one length for each of them")
+
+
+def _name(key: syntax.Key, attribute: str) -> str:
+    """Of the attribute in a key."""
+    span = key.parts[0].duration
+    return KeyPart(attribute, None if span is None else duration(span)).name
 
 
 def _check_aliases(key: syntax.Key, branches: Sequence[BranchTypes]) -> None:
@@ -92,6 +122,9 @@ def _check_kinds(key: syntax.Key, used: Sequence[tuple[EventType, str]]) -> None
         if attribute:
             kind = Kind.BIGINT if attribute.type.kind in INTEGER else attribute.type.kind
             kinds.setdefault(kind, f"{type_.name}.{name} is {attribute.type.kind}")
+    if key.parts[0].duration is not None and [*kinds] != [Kind.TIMESTAMP]:
+        problem = f"bucket() cuts time, and {listed(kinds.values(), 'and')}"
+        raise Fault("L125", key.span, problem, "name a TIMESTAMP")
     if len(kinds) > 1:
         raise Fault(
             "L052", key.span, f"the key has different types: {listed(kinds.values(), 'and')}", "use attributes of one type"

@@ -1,4 +1,4 @@
-"""MATCHING, DISPOSAL, KEEP and LIMIT: what is selected, what leaves, what stays.
+"""MATCHING, DISPOSAL, KEEP, RETAIN and LIMIT: what is selected, what leaves, what stays.
 
 Takes: the syntax of a subscription and its branches. Gives: the options, and the branches with the slots that they name.
 Never: looks at a condition.
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.language.checking.pattern import BranchPattern
+from fairlead.language.checking.retention import retaining
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.limits import LIMITS
@@ -47,6 +48,9 @@ def options(node: syntax.Subscription, branches: tuple[Branch, ...], shapes: Seq
     keeping = clauses.get(syntax.Keeping)
     if isinstance(keeping, syntax.Keeping):
         branches = _keeping(keeping, branches, shapes)
+    bounding = clauses.get(syntax.Retaining)
+    if isinstance(bounding, syntax.Retaining):
+        branches = retaining(bounding, branches, shapes)
     return Options(matching, disposal, advance, _limit(clauses.get(syntax.EventLimit), matching), branches)
 
 

@@ -16,6 +16,7 @@ from fairlead.language.checking.keys import display, keys
 from fairlead.language.checking.noted_events import belonging, in_canonical_order, noting
 from fairlead.language.checking.options import Options, options
 from fairlead.language.checking.pattern import BranchPattern, shapes
+from fairlead.language.checking.tables import with_tables
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
@@ -71,6 +72,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
             for shape, each in zip(built, mine, strict=True)
         ]
         branches = _keyed(per, branches, members, catalogue)
+    branches = with_tables(node, branches, built, catalogue)
     chosen = options(node, branches, built)  # 6
     branches = chosen.branches
     _check_runs(node, branches, chosen)

@@ -84,7 +84,7 @@ def with_topics(catalogue: Catalogue, rules: syntax.Rules) -> Catalogue:
     for each in catalogue:
         if not each.is_union:
             found[each.name] = replace(each, topic=_topic(each, named, found))
-    for union in (each for each in rules.declarations if isinstance(each, syntax.UnionDeclaration)):
+    for union in (each for each in rules.declarations if isinstance(each, syntax.UnionDeclaration | syntax.TableDeclaration)):
         found[union.name.text] = _one_topic(union, catalogue[union.name.text], found)
     return Catalogue(tuple(found[each.name] for each in catalogue))
 
@@ -120,7 +120,9 @@ def _topic(each: EventType, named: Named, known: Mapping[str, EventType]) -> str
     return topic
 
 
-def _one_topic(union: syntax.UnionDeclaration, each: EventType, known: Mapping[str, EventType]) -> EventType:
+def _one_topic(
+    union: syntax.UnionDeclaration | syntax.TableDeclaration, each: EventType, known: Mapping[str, EventType]
+) -> EventType:
     first = known[each.members[0]]
     for member in each.members:
         if known[member].topic != first.topic:

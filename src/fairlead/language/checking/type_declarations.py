@@ -30,7 +30,7 @@ ELSEWHERE: Mapping[str, str] = (
     | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL"}
 )
 """What types of other languages are called here."""
-Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration
+Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration | syntax.TableDeclaration
 PRECISION_MAX = 38
 """Spark's and Arrow's 128-bit decimals."""
 
@@ -42,9 +42,13 @@ def catalogue_of(declarations: Iterable[Declaration], emitted: Collection[str]) 
     for each in ordered:
         if isinstance(each, syntax.TypeDeclaration):
             types[each.name.text] = _declared(each, types, ordered, emitted)
+    _refuse_tables(ordered)
     for each in ordered:
         if isinstance(each, syntax.UnionDeclaration):
             types[each.name.text] = _union(each, types, emitted)
+    for each in ordered:
+        if isinstance(each, syntax.TableDeclaration):
+            types[each.name.text] = _table(each, types, emitted)
     return Catalogue(tuple(types[each.name.text] for each in ordered))
 
 
@@ -118,7 +122,7 @@ def _supertype(
         return found
     declared = {each.name.text: each for each in declarations}
     other = declared.get(word.text)
-    if isinstance(other, syntax.UnionDeclaration) or word.text == HEARTBEAT.name:
+    if isinstance(other, syntax.UnionDeclaration | syntax.TableDeclaration) or word.text == HEARTBEAT.name:
         raise Fault("L015", word.span, f"'{word.text}' is not a TYPE that can be extended", "extend a TYPE")
     if other:
         raise Fault("L015", word.span, f"'{word.text}' is declared further down", "declare a supertype before its subtypes")
@@ -179,6 +183,32 @@ def _union(node: syntax.UnionDeclaration, known: Mapping[str, EventType], emitte
     shared = tuple(each for each in first.attributes if all(other.attribute(each.name) == each for other in others))
     timed = all(each.timed for each in members.values())
     return EventType(node.name.text, shared, members=tuple(members), implicit_time=timed)
+
+
+def _refuse_tables(declarations: Iterable[Declaration]) -> None:
+    """As members of a union, or of a table."""
+    tables = {each.name.text: each for each in declarations if isinstance(each, syntax.TableDeclaration)}
+    for each in declarations if tables else ():
+        words = each.members if isinstance(each, syntax.UnionDeclaration) else ()
+        for word in (each.source,) if isinstance(each, syntax.TableDeclaration) else words:
+            if word.text in tables:
+                raise Fault("L124", word.span, f"'{word.text}' is a table", f"name {tables[word.text].source.text}")
+
+
+def _table(node: syntax.TableDeclaration, known: Mapping[str, EventType], emitted: Collection[str]) -> EventType:
+    """A table accepts what its type accepts, as a union does; its events have the same attributes."""
+    members = _members(node.source, known, emitted)
+    source = known[node.source.text]
+    names = [each.name for each in source.attributes]
+    for at, word in enumerate(node.key):
+        if source.attribute(word.text) is None:
+            fix = did_you_mean(word.text, names, f"name {listed(names)}")
+            raise Fault("L123", word.span, f"type '{source.name}' has no attribute '{word.text}' for the key", fix)
+        if word.text in [each.text for each in node.key[:at]]:
+            raise Fault("L123", word.span, f"the key has '{word.text}' twice", "name it once")
+    named = tuple(each.name for each in members)
+    key = tuple(word.text for word in node.key)
+    return EventType(node.name.text, source.attributes, members=named, implicit_time=source.timed, table=key)
 
 
 def _members(word: syntax.Word, known: Mapping[str, EventType], emitted: Collection[str]) -> list[EventType]:

@@ -58,6 +58,8 @@ def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
             join = _join(predicate)
             if join is None:
                 continue
+            if any(field.slot in branch.read for field in join):
+                continue  # a table keeps what other values read
             clause, possible = _per(*join, branch, catalogue)
             if clause not in said:
                 said.add(clause)

@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     conditions.not_in_null,
     clauses.floating_key,
     clauses.unbounded_queues,
+    clauses.endless_buckets,
     topics.order_between_topics,
 )
 

@@ -3,7 +3,7 @@ grammar; a test compares.)"""
 
 from __future__ import annotations
 
-CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "KEEP", "LIMIT")
+CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "KEEP", "LIMIT", "RETAIN")
 """The words with which a clause begins."""
 ALL_KEYWORDS = (
     *(
@@ -57,7 +57,7 @@ ALL_KEYWORDS = (
         "IDLE",
     ),
     *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END", "DISTINCT"),
-    *("ALL", "NONE", "ADVANCE", "UPTO", "LIMIT", "PER EVENT"),
+    *("ALL", "NONE", "ADVANCE", "UPTO", "LIMIT", "PER EVENT", "RETAIN", "BATCH", "TABLE", "KEY", "FROM"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

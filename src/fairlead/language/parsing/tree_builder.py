@@ -7,6 +7,7 @@ large. Never: looks up or down the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fairlead.language.clauses import registry as clauses
@@ -122,6 +123,11 @@ def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
     return syntax.UnionDeclaration(name, tuple(members))
 
 
+def _table(span: Span, parts: list[Any]) -> syntax.TableDeclaration:
+    name, *key, source = _names(parts)
+    return syntax.TableDeclaration(name, tuple(key), source)
+
+
 def _topic(span: Span, parts: list[Any]) -> syntax.TopicDeclaration:
     keep = next((each for each in parts if isinstance(each, syntax.Keep)), None)
     name, *types = _names([each for each in parts if each is not keep])
@@ -218,6 +224,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "parameters": lambda span, parts: [_whole(each) for each in parts],
     "time": lambda span, parts: _word(parts[0]),
     "union": _union,
+    "table": _table,
     "topic": _topic,
     "keep": _keep,
     "order": _order,
@@ -243,13 +250,16 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "having": lambda span, parts: syntax.Having(parts[0], span),
     "per": lambda span, parts: syntax.Per(tuple(parts), span),
     "key": lambda span, parts: syntax.Key(tuple(each for each in parts if isinstance(each, syntax.KeyPart)), span),
-    "key_part": _key_part,
+    "plain_key": _key_part,
+    "bucket": lambda span, parts: replace(parts[1], function=_word(parts[0]), duration=parts[2]),
     "within": lambda span, parts: syntax.Within(parts[0], span),
     "matching": lambda span, parts: syntax.MatchingClause(_words(parts), span),
     "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),
     "advance": lambda span, parts: syntax.DisposalClause("ADVANCE", span, advance=_whole(parts[1])),
     "upto": _upto,
     "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts[1:])), span),
+    "retaining": lambda span, parts: syntax.Retaining(tuple(parts[1:]), span),
+    "bound": lambda span, parts: syntax.QueueBound(_word(parts[0]), parts[1], len(parts) > 2),
     "limit_per_event": lambda span, parts: syntax.EventLimit(_whole(parts[0]), span),
     "emit": _emit,
     "assignments": lambda span, parts: parts,

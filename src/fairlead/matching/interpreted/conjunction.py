@@ -21,6 +21,7 @@ from fairlead.matching.expressions.closures import Check, compile_condition, slo
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
+from fairlead.matching.interpreted.retention import Table, make_room
 from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
 from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
@@ -29,8 +30,10 @@ from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType
 from fairlead.model.limits import LIMITS
+from fairlead.model.plans.key_parts import KeyPart, is_bucket, key_index, part_of
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
+from fairlead.model.plans.retention import horizons
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,10 @@ class Conjunction:
         self, subscription: Subscription, branch: Branch, catalogue: Catalogue, attempt: Attempt | None = None
     ) -> None:
         self.attempt = attempt or Attempt()
-        self.disposal, self.matching, self.within = (
-            subscription.disposal_of(branch),
-            subscription.matching,
-            subscription.within_us,
-        )
+        self.disposal, self.matching = subscription.disposal_of(branch), subscription.matching
+        self.clocked, self.horizons = subscription.is_clocked, horizons(subscription, branch)
+        self.tables = {at: Table(key) for at, key in branch.table_queues.items()}
+        self.retained = [branch.retention.get(name) for name in branch.queue_types]
         self.name, self.limit = subscription.name, subscription.limit_per_event
         self.disposer, self.anchored = Disposer(subscription, branch), subscription.is_anchored(branch)
         self.waiting = branch.waiting
@@ -137,6 +139,8 @@ class Conjunction:
         found = []
         for route in routes:
             key = tuple([event.row[at] for at in route.key])
+            if route.buckets:
+                key = tuple([part.of(value) for part, value in zip(route.buckets, key, strict=True)])
             if not any(value is None or value != value for value in key):
                 found.append((key, route))
         if len(found) < 2:
@@ -148,20 +152,31 @@ class Conjunction:
 
     def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
         """The queues that the event enters and the clauses that note it."""
-        entered = [at for at in route.queues if self.unary[at](event)]
+        entered = [
+            at for at in route.queues if (self.tables[at].accepts(event) if at in self.tables else self.unary[at](event))
+        ]
         noted = [at for at in route.noting if self.noting[at].accepts(event)]
         return entered, noted
 
     def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Any, ...]]:
-        """Of each relation what each slot holds: an event, or the tuple of a run."""
+        """Of each relation what each slot holds: an event, or the tuple of a run. Tables have the event after that."""
+        found = self._arrive(instance, event, [at for at in entered if at not in self.tables], noted)
+        for at in (at for at in entered if at in self.tables):
+            self.attempt.spend(len(instance.queues[at]))
+            self.tables[at].put(instance.queues[at], event)
+        return found
+
+    def _arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> list[tuple[Any, ...]]:
         self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
         # 1. the window: events older than the window leave; an event that is itself too old does not enter
-        if self.within is not None and event.time is not None and self._expire(instance, event.time):
-            entered = []
+        if self.clocked and event.time is not None:
+            self._expire(instance, event.time)
+            entered = [at for at in entered if not self.is_late(instance, at, event)]
         # 2. enter and note
         barred = [at for at in entered if self.early and self.is_barred(instance, at, event)]
         for at in entered:
             if at not in barred:
+                make_room(instance.queues[at], self.retained[at])
                 instance.queues[at].append(event)
         for at in noted:
             if not self.noting[at].decides_nothing(event, instance.noted[at]):
@@ -176,6 +191,16 @@ class Conjunction:
         if found:
             self._dispose(instance, found)
         return found
+
+    def displaced(self, instance: Instance, event: Event, entered: Sequence[int]) -> Iterator[tuple[int, Event]]:
+        """The events that leave when this one enters, each with its queue: by RETAIN, or from a table."""
+        for at in entered:
+            queue = list(instance.queues[at])
+            if at in self.tables:
+                self.tables[at].put(queue, event)
+            elif not self.is_late(instance, at, event):
+                make_room(queue, self.retained[at])
+            yield from ((at, each) for each in instance.queues[at] if each not in queue)
 
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
         """Whether an event noted so far forbids these members, which would have to wait."""
@@ -233,24 +258,24 @@ class Conjunction:
 
         return unspoilt
 
-    def _expire(self, instance: Instance, time: int) -> bool:
-        """Advances the clock; returns whether an event of this time is too late."""
-        assert self.within is not None
+    def _expire(self, instance: Instance, time: int) -> None:
+        """Advances the clock."""
         if instance.clock is not None and time <= instance.clock:
-            return time < instance.clock - self.within
+            return
         instance.clock = time
-        horizon = time - self.within
-        for queue in instance.queues:
+        for queue, bound in zip(instance.queues, self.horizons, strict=True):
+            if not bound:
+                continue
+            horizon = bound.at(time)
             if any(each.time < horizon for each in queue):  # type: ignore[operator]
                 queue[:] = [each for each in queue if each.time >= horizon]  # type: ignore[operator]
                 instance.loose = instance.loose or (self.matching.contiguous and not self.anchored)
-        return False
 
-    def is_late(self, instance: Instance, event: Event) -> bool:
-        """Whether the event has left the window before it arrives."""
-        if self.within is None or event.time is None or instance.clock is None:
+    def is_late(self, instance: Instance, queue: int, event: Event) -> bool:
+        """Whether the event has left the queue before it arrives."""
+        if not self.horizons[queue] or event.time is None or instance.clock is None:
             return False
-        return event.time < instance.clock - self.within
+        return event.time < self.horizons[queue].at(instance.clock)
 
     def _dispose(self, instance: Instance, found: list[tuple[Event, ...]]) -> None:
         self.disposer.dispose(instance.queues, found)
@@ -283,26 +308,32 @@ class Route:
     key: tuple[int, ...]
     queues: tuple[int, ...]
     noting: tuple[int, ...]
+    buckets: tuple[KeyPart, ...] = ()
+    """What becomes of each attribute, where the key has buckets."""
 
     def with_queues_of(self, other: Route) -> Route:
         queues, noting = sorted({*self.queues, *other.queues}), sorted({*self.noting, *other.noting})
-        return Route(self.key, tuple(queues), tuple(noting))
+        return Route(self.key, tuple(queues), tuple(noting), self.buckets)
 
 
 def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]]:
     """By concrete type. There is one route unless overlapping types of the branch name different key attributes."""
     keys = dict(branch.keys)
-    routes: dict[str, dict[tuple[int, ...], tuple[list[int], list[int]]]] = {}
+    routes: dict[str, dict[tuple[str, ...], tuple[list[int], list[int]]]] = {}
     targets = [(name, at, 0) for at, name in enumerate(branch.queue_types)]
     targets += [(each.type, at, 1) for at, each in enumerate(branch.noting)]
     for name, at, side in targets:
         for concrete in catalogue.accepts(name):
-            key = tuple(catalogue[concrete].index[attribute] for attribute in keys.get(name, ()))
-            routes.setdefault(concrete, {}).setdefault(key, ([], []))[side].append(at)
+            routes.setdefault(concrete, {}).setdefault(keys.get(name, ()), ([], []))[side].append(at)
     return {
-        concrete: tuple(Route(key, tuple(queues), tuple(noting)) for key, (queues, noting) in found.items())
-        for concrete, found in routes.items()
+        concrete: tuple(_route(catalogue[concrete], key, *found) for key, found in by_key.items())
+        for concrete, by_key in routes.items()
     }
+
+
+def _route(schema: EventType, key: tuple[str, ...], queues: list[int], noting: list[int]) -> Route:
+    parts = tuple(map(part_of, key)) if any(map(is_bucket, key)) else ()
+    return Route(tuple(key_index(schema, name) for name in key), tuple(queues), tuple(noting), parts)
 
 
 def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) -> Check:

@@ -20,8 +20,9 @@ QueueNeeds = tuple[tuple[int, tuple[Needs, ...]], ...]
 
 def needs_in_front(branch: Branch) -> QueueNeeds:
     """The queues whose events can be dead, earlier ones first, each with the needs of its slots: an event is dead if no slot's
-    needs are met. A queue with a slot that needs nothing is omitted."""
+    needs are met. A queue with a slot that needs nothing is omitted, and so is one whose dead events matter to RETAIN."""
     queue_of = [branch.queue_types.index(slot.type) for slot in branch.slots]
+    counted = {branch.queue_types.index(name) for name, each in branch.retained if each.counts_all}
     pairs = set(branch.orders)
     found: dict[int, tuple[Needs, ...]] = {}
     for queue in range(len(branch.queue_types)):
@@ -35,7 +36,7 @@ def needs_in_front(branch: Branch) -> QueueNeeds:
             )
             for slot in slots
         ]
-        if all(needs):
+        if all(needs) and queue not in counted:
             found[queue] = tuple(dict.fromkeys(tuple(sorted(each.items())) for each in needs))
     in_order: list[int] = []
     while len(in_order) < len(found):

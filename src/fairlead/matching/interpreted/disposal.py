@@ -8,8 +8,9 @@
     UPTO x           what stands before x, in every queue
     NONE             nothing
 
-Members that KEEP names stay, and do not count as members. An event that is in two queues and a member in one of them leaves
-both under PREFIX INFIX, INFIX and INFIX POSTFIX. Kernels have the same in compiled/codegen/disposal.py and union_disposal.py.
+Members that KEEP names stay, and do not count as members; tables stay as they are. An event that is in two queues and a member
+in one of them leaves both under PREFIX INFIX, INFIX and INFIX POSTFIX. Kernels have the same in compiled/codegen/disposal.py
+and union_disposal.py.
 
 Takes: queues, and the members of the matches of an event. Gives: the queues with what is left. Never: matches anything.
 """
@@ -34,10 +35,9 @@ class Disposer:
 
     def __init__(self, subscription: Subscription, branch: Branch) -> None:
         self.disposal, self.advance = subscription.disposal_of(branch), subscription.advance
-        self.kept, self.upto = branch.kept, branch.upto
-        self.slots = [
-            tuple(slot for slot in branch.slots_of_type[name] if slot not in branch.kept) for name in branch.queue_types
-        ]
+        self.kept, self.upto, self.tables = branch.kept, branch.upto, branch.table_queues
+        stay = {*branch.kept, *branch.read}
+        self.slots = [tuple(slot for slot in branch.slots_of_type[name] if slot not in stay) for name in branch.queue_types]
         """Those of each queue, without those of KEEP."""
         self.everywhere = self.disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX, Disposal.INFIX_POSTFIX)
 
@@ -47,7 +47,9 @@ class Disposer:
             return
         kept = _positions(found, self.kept)
         gone = {position for slots in self.slots for position in _positions(found, slots)} - kept
-        for queue, slots in zip(queues, self.slots, strict=True):
+        for at, (queue, slots) in enumerate(zip(queues, self.slots, strict=True)):
+            if at in self.tables:
+                continue
             mine = sorted(_positions(found, slots))
             leaves = self._leaving(mine, found)
             queue[:] = [

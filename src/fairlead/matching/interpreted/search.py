@@ -242,7 +242,7 @@ def can_be_loose(subscription: Subscription, branch: Branch, catalogue: Catalogu
     if subscription.is_anchored(branch):
         return False
     disposal = subscription.disposal_of(branch)
-    parts = disposal is Disposal.INFIX or subscription.within_us is not None or overlapping(branch, catalogue)
+    parts = disposal is Disposal.INFIX or subscription.is_clocked or overlapping(branch, catalogue)
     sliding = disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE)
     return sliding or (subscription.matching.contiguous and parts)
 

@@ -197,7 +197,7 @@ class State:
         """Instances of one subscription with their keys and clocks. `idle`: by instance the row of the table of that name."""
         subscription, events = plan.subscriptions[int(group.subscription[0])], self._all_events(unit, plan.catalogue)
         queued, rows, clock = has_events(group), rows_of(group.words, events), np.full(len(group), NEVER, dtype=np.int64)
-        if subscription.within_us is not None:
+        if subscription.is_clocked:
             clock[queued] = (newest_times(group, rows, events, plan.catalogue) + group.clock)[queued]
         parts = keys_of_events(group, rows, subscription.branches, events)
         if not queued.all():

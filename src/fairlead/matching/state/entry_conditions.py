@@ -38,7 +38,10 @@ class BranchConditions:
     @classmethod
     def of(cls, branch: Branch) -> BranchConditions:
         members = [_own(branch.predicates, slot) for slot in range(len(branch.slots))]
-        entered = [[members[slot] for slot in branch.slots_of_type[name]] for name in branch.queue_types]
+        tables = dict(branch.tables)  # they accept whatever has a key
+        entered = [
+            [] if name in tables else [members[slot] for slot in branch.slots_of_type[name]] for name in branch.queue_types
+        ]
         noted = [[_own(each.predicates, each.slot)] for each in branch.noting]
         return cls(tuple(map(_options, [*entered, *noted])), tuple(_options([each]) for each in members))
 
@@ -52,7 +55,7 @@ def _own(predicates: tuple[Predicate, ...], slot: int) -> tuple[Condition, ...]:
 
 
 def _options(of_slots: list[tuple[Condition, ...]]) -> Options:
-    return tuple(dict.fromkeys(of_slots)) if all(of_slots) else ()
+    return tuple(dict.fromkeys(of_slots)) if of_slots and all(of_slots) else ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.body import unsound
 from fairlead.matching.state.content import NEVER, Events, InstanceTable, Mask
 from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.key_parts import key_column
 from fairlead.model.plans.plan import Branch
 from fairlead.model.relations.identity import MINOR_BITS
 
@@ -106,10 +107,10 @@ def keys_of_events(
 
 
 def _key(table: pa.RecordBatch, attribute: str, kind: pa.DataType) -> pa.Array:
-    at = table.schema.get_field_index(attribute)
-    if at < 0:
+    found = key_column(table, attribute)
+    if found is None:
         raise unsound("an event is queued under a type that it does not have")
-    column = table.column(at).cast(kind)
+    column = found.cast(kind)
     if not pa.types.is_floating(kind):
         return column
     return pa.array(column.to_numpy(zero_copy_only=False) + 0.0)  # -0.0 and 0.0 are one key

@@ -36,7 +36,9 @@ from fairlead.matching.state.event_soundness import are_times, filled, require_e
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.plans.key_parts import key_column
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.retention import Horizon, Retention, horizons
 from fairlead.model.relations.identity import POSITIONS_MAX
 
 
@@ -106,10 +108,23 @@ class _Known:
         for code, name in enumerate(self.events.types):
             mine = np.flatnonzero(self.codes[rows] == code)
             for attribute, key in zip(attributes if len(mine) else (), keys, strict=False):
-                table = self.events.tables[name]
-                own = table.column(table.schema.get_field_index(attribute)).take(pa.array(self.inner[rows[mine]]))
+                column = key_column(self.events.tables[name], attribute)
+                assert column is not None
+                own = column.take(pa.array(self.inner[rows[mine]]))
                 same = pc.equal(own.cast(key.type), key.take(pa.array(owners[mine])))
                 say(pc.all(same, skip_nulls=False).as_py() is True, "an event is queued under another key")
+
+    def require_rows(self, rows: Numbers, key: tuple[str, ...], owners: Numbers) -> None:
+        """Each event of a table has a key, and no other of its instance has the same."""
+        seen: set[tuple[Any, ...]] = set()
+        for code, name in enumerate(self.events.types):
+            mine, table = np.flatnonzero(self.codes[rows] == code), self.events.tables[name]
+            taken = pa.array(self.inner[rows[mine]])
+            columns = [table.column(table.schema.get_field_index(each)).take(taken).to_pylist() for each in key]
+            for row in zip(owners[mine].tolist(), *columns, strict=True) if len(mine) else ():
+                say(all(value is not None and value == value for value in row), "an event of a table has no key")
+                say(row not in seen, "a table has two events with one key")
+                seen.add(row)
 
 
 # 2. to 4. instances
@@ -125,7 +140,13 @@ class _Asked:
     slots: tuple[int, ...]
     """For each member its queue."""
     keys: tuple[tuple[str, ...], ...]
-    within: int | None
+    clocked: bool
+    horizons: tuple[Horizon, ...]
+    """Of each queue of members."""
+    counts: tuple[int | None, ...]
+    """How many events each holds at most."""
+    tables: tuple[tuple[int, tuple[str, ...]], ...]
+    """The queues that are tables, with the attributes of their keys."""
     waiting: tuple[tuple[int, int], ...]
     loose: bool
     """Whether a relation without the newest event can ever be ready (interpreted/conjunction.py)."""
@@ -144,7 +165,10 @@ class _Asked:
             len(branch.queue_types),
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
-            subscription.within_us,
+            subscription.is_clocked,
+            horizons(subscription, branch),
+            tuple(branch.retention.get(name, Retention()).count for name in branch.queue_types),
+            tuple(branch.table_queues.items()),
             tuple((each.anchors[0], each.apart_us or 0) for each in branch.waiting),
             can_be_loose(subscription, branch, catalogue),
             needs_in_front(branch),
@@ -276,7 +300,7 @@ def _require_queues(
 ) -> None:
     """3. The queues of instances of one kind."""
     clock = group.clock[mine]
-    if asked.within is None:
+    if not asked.clocked:
         say((clock == NEVER).all(), "there is a clock without a window")
         waited = np.bincount(group.owner, minlength=len(group))[mine] > 0
         say((waited | (group.lengths[mine].sum(axis=1) > 0)).all(), "an instance has nothing")
@@ -284,12 +308,19 @@ def _require_queues(
         say(are_times(clock), "a clock shows a time that is none")
         times, now = known.times[rows], group.clock[owners]
         say((times <= now).all(), "an event is later than its clock")
-        say((times >= now - asked.within)[queues < asked.members].all(), "an event has left its window")
+        for queue, bound in enumerate(asked.horizons):
+            here = queues == queue
+            say(all((times[here] >= cut).all() for cut in bound.cuts(now[here])), "an event has left its window")
+    for queue, count in enumerate(asked.counts):
+        say(count is None or int(group.lengths[mine, queue].max()) <= count, "a queue has more than RETAIN allows")
     for queue, accepted in enumerate(asked.queues):
         here = np.flatnonzero(queues == queue)
         known.require_type(rows[here], accepted)
         if asked.keys[queue] and len(here):
             known.require_keys(rows[here], asked.keys[queue], group.keys, owners[here])
+    for queue, key in asked.tables:
+        here = np.flatnonzero(queues == queue)
+        known.require_rows(rows[here], key, owners[here])
     for queue, timed in asked.decisive:
         here = np.flatnonzero(queues == queue)
         together = owners[here][1:] == owners[here][:-1]

@@ -72,6 +72,8 @@ class EventType:
     """A derived type without a TIME attribute whose events still have a time: the largest of their members'."""
     topic: str = MAIN
     """The stream of a log that its events share with those of other types. Elsewhere it has no meaning."""
+    table: tuple[str, ...] = ()
+    """Of a TABLE, which has members as a union has: the attributes of its key."""
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -99,6 +101,8 @@ class EventType:
 
     @cached_property
     def _declaration(self) -> str:
+        if self.table:
+            return f"TABLE {self.name} KEY ({', '.join(self.table)}) FROM {self.members[0]}"
         if self.is_union:
             return f"EVENT UNION {self.name} = {' + '.join(self.members)}"
         extends = f" EXTENDS {self.supertype}" if self.supertype else ""

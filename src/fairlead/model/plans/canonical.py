@@ -18,6 +18,7 @@ from dataclasses import replace
 from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.events.types import HEARTBEAT, Catalogue
+from fairlead.model.plans.buckets import in_order
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import (
     Aggregate,
@@ -30,6 +31,7 @@ from fairlead.model.plans.expression import (
     TimeOf,
     render,
 )
+from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 MIRRORED = {">": "<", ">=": "<="}
@@ -63,7 +65,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     """`upstream`: by derived type that it reads, the identities of its emitters. The branches must be in canonical order."""
     above = [each for emitting in upstream.values() for each in emitting]
     waits = any(each.waits for each in above)  # absences upstream are also decided by the time of the events that are read here
-    uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
+    uses_time = waits or subscription.is_clocked or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
     disposal = f"{subscription.disposal.code}{subscription.advance or ''}"
     lines = [f"{subscription.matching.code} {disposal} within={subscription.within_us}"]
@@ -85,7 +87,7 @@ def with_order(plan: Plan, order: EventOrder) -> Plan:
     """The plan with its events in another order, which is part of what its subscriptions ask for."""
     done: dict[str, tuple[Subscription, Identity]] = {}
     for each in plan.emitters_first:
-        mine = replace(each, order=order)
+        mine = in_order(each, order, plan.catalogue)
         upstream = {name: [done[one.name][1] for one in plan.emitters[name]] for name in plan.derived_types(each)}
         identity = identity_of(mine, plan.catalogue, upstream)
         done[each.name] = replace(mine, digest=identity.digest), identity
@@ -116,8 +118,8 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
                     read[types[node.slot]].add(node.attribute)
                 case Aggregate(attribute=str()):
                     read[types[node.slots[0]]].add(str(node.attribute))
-        for name, attributes in branch.keys:
-            read[name].update(attributes)
+        for name, attributes in (*branch.keys, *branch.tables):
+            read[name].update(part_of(each).attribute for each in attributes)
     for name, named in read.items():
         yield f"type {name} accepts {' '.join(catalogue.accepts(name))}"
         for each in sorted(named):
@@ -156,6 +158,8 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
         lines += _clause_lines(clause, names)
     lines += [f"keep {' '.join(names[slot] for slot in branch.kept)}"] if branch.kept else []
     lines += [f"upto {' '.join(names[slot] for slot in branch.upto)}"] if branch.upto else []
+    lines += [f"table {name} {' '.join(key)}" for name, key in branch.tables]
+    lines += [f"retain {name} {each.canonical}" for name, each in branch.retained]
     lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
     if branch.emission:
         schema = catalogue[branch.emission.type]

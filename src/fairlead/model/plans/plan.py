@@ -25,6 +25,7 @@ from fairlead.model.guarantee import Guarantee
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import Expression, Predicate
 from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.retention import Retention
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,25 @@ class Branch:
     """The slots of the element that DISPOSAL UPTO names."""
     having: tuple[Predicate, ...] = ()
     """Conditions on whole runs: what they read of a run are aggregates."""
+    retained: tuple[tuple[str, Retention], ...] = ()
+    """The bounds of RETAIN, by the types of the queues, sorted."""
+    tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The queues that are tables, by type and sorted, each with the attributes of its key."""
+
+    @cached_property
+    def retention(self) -> Mapping[str, Retention]:
+        return dict(self.retained)
+
+    @cached_property
+    def read(self) -> frozenset[int]:
+        """The slots of tables: their members are read, and nothing else happens to them."""
+        tables = dict(self.tables)
+        return frozenset(at for at, slot in enumerate(self.slots) if slot.type in tables)
+
+    @cached_property
+    def table_queues(self) -> Mapping[int, tuple[str, ...]]:
+        """The key of each queue that is a table, by its number."""
+        return {self.queue_types.index(name): key for name, key in self.tables}
 
     @cached_property
     def runs(self) -> Mapping[int, Quantifier]:
@@ -229,7 +249,14 @@ class Subscription:
 
     def is_anchored(self, branch: Branch) -> bool:
         """A relation of this branch contains the arriving event, because a match may leave all its members queued."""
-        return self.matching.all or self.disposal is Disposal.NONE or self.disposal.upto or bool(branch.kept)
+        stays = self.disposal is Disposal.NONE or self.disposal.upto or bool(branch.kept)
+        return self.matching.all or stays or bool(branch.tables)
+
+    @cached_property
+    def is_clocked(self) -> bool:
+        """Its keys have clocks, by which queued events leave."""
+        spans = any(each.span_us is not None for branch in self.branches for _, each in branch.retained)
+        return spans or self.within_us is not None
 
     @cached_property
     def waits(self) -> bool:

@@ -15,6 +15,7 @@ from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.clauses.then import Precedence
 from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.event import Event
+from fairlead.model.plans.key_parts import key_value
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.conjunctions import Members, TracedConjunction
 from fairlead.testing.properties.trace import Trace
@@ -92,7 +93,7 @@ def _negates(conjunction: TracedConjunction, negation: NotingClause, members: Me
         return False
     if conjunction.branch.keys:
         names = dict(conjunction.branch.keys).get(negation.type, ())
-        if tuple(event.raw(name) for name in names) != conjunction.key_of(*those[0]):
+        if tuple(key_value(event, name) for name in names) != conjunction.key_of(*those[0]):
             return False
     binding = dict(enumerate(members)) | {negation.slot: event}
     return all(holds(each.condition, binding) for each in negation.predicates)

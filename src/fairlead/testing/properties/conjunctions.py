@@ -21,6 +21,7 @@ from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.expression import Predicate, render_condition
+from fairlead.model.plans.key_parts import key_value
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.testing.interpreter import holds
 
@@ -100,7 +101,7 @@ class TracedConjunction:
         return tuple(tuple(p for p in predicates if p.slots[-1] == slot) for slot in range(len(self.branch.slots)))
 
     def key_of(self, slot: int, event: Event) -> tuple[object, ...]:
-        return tuple(event.raw(name) for name in self._keys.get(self.branch.slots[slot].type, ()))
+        return tuple(key_value(event, name) for name in self._keys.get(self.branch.slots[slot].type, ()))
 
     @cached_property
     def _keys(self) -> Mapping[str, tuple[str, ...]]:

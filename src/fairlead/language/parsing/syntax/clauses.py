@@ -68,10 +68,12 @@ class Having(Clause):
 
 @node
 class KeyPart:
-    """`symbol` or `r.symbol`"""
+    """`symbol` or `r.symbol`, or with a function and a duration `bucket(at, 1 HOUR)`"""
 
     alias: Word | None
     attribute: Word
+    function: Word | None = None
+    duration: Duration | None = None
 
 
 @node
@@ -125,6 +127,25 @@ class Keeping(Clause):
     word: ClassVar[str] = "KEEP"
 
     aliases: tuple[Word, ...]
+    span: Span
+
+
+@node
+class QueueBound:
+    """`q 10 EVENTS`, `q 5 MINUTES BATCH`"""
+
+    alias: Word
+    amount: Duration
+    batch: bool
+
+
+@node
+class Retaining(Clause):
+    """`RETAIN q 10 EVENTS, o 5 MINUTES BATCH`"""
+
+    word: ClassVar[str] = "RETAIN"
+
+    bounds: tuple[QueueBound, ...]
     span: Span
 
 

@@ -26,6 +26,15 @@ class UnionDeclaration:
 
 
 @node
+class TableDeclaration:
+    """`TABLE name KEY (key, …) FROM source`"""
+
+    name: Word
+    key: tuple[Word, ...]
+    source: Word
+
+
+@node
 class Keep:
     """`limits`: times or sizes, which are written alike. `word`: instead of them, ALL."""
 
@@ -100,7 +109,8 @@ class Subscription:
         return (*(each.type for each in elements(self.pattern)), *(word for each in self.clauses for word in each.reads))
 
 
-Statement = TypeDeclaration | UnionDeclaration | TopicDeclaration | Order | Subscription
+Declaration = TypeDeclaration | UnionDeclaration | TableDeclaration
+Statement = Declaration | TopicDeclaration | Order | Subscription
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,8 @@ class Rules:
     statements: tuple[Statement, ...]
 
     @cached_property
-    def declarations(self) -> tuple[TypeDeclaration | UnionDeclaration, ...]:
-        return tuple(each for each in self.statements if isinstance(each, TypeDeclaration | UnionDeclaration))
+    def declarations(self) -> tuple[Declaration, ...]:
+        return tuple(each for each in self.statements if isinstance(each, Declaration))
 
     @cached_property
     def topics(self) -> tuple[TopicDeclaration, ...]:

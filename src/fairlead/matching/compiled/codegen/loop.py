@@ -34,13 +34,7 @@ from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
-from fairlead.matching.compiled.codegen.indexes.ordered_index import (
-    past,
-    seek,
-    seek_name,
-    sortable,
-    tree_functions,
-)
+from fairlead.matching.compiled.codegen.indexes.ordered_index import past, seek, seek_name, sortable, tree_functions
 from fairlead.matching.compiled.codegen.indexes.queue_row import first, row_name, rowed_function
 from fairlead.matching.compiled.codegen.kernel_names import (
     CLOCK,
@@ -80,6 +74,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LOOSE, Queues
+from fairlead.matching.compiled.codegen.runs.run_arrival import RunArrival
 from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
@@ -135,7 +130,7 @@ class _Loop:
         self.queues = Queues(shape, accesses, layout)
         self.entering = Entering(shape, accesses, self.queues)
         self.disposing = Disposing(shape, self.queues)
-        self.anchored = AnchoredArrival(shape, self.queues, self.entering, self.searching)
+        self.anchored = (RunArrival if shape.runs else AnchoredArrival)(shape, self.queues, self.entering, self.searching)
 
     def source(self) -> Source:
         searches = self.searching.functions()
@@ -157,6 +152,7 @@ class _Loop:
         made.append(halted())
         made += [sortable()] if "sortable" in called else []
         made += self.queues.functions()
+        made += self.anchored.functions(called)
         made += [helper(name) for name in self.shape.helpers]
         arguments = tuple(each.name for each in kernel.parameters)
         return Source(Program(made), arguments, self.layout, self.accesses, self.searching.semijoins.table)
@@ -166,6 +162,7 @@ class _Loop:
     def _kernel(self) -> Code:
         code = Code()
         code.assign(found, 0)
+        self.anchored.opening(code)
         code.assign(free, counter("FREE"))
         code.assign(fresh, counter("FRESH"))
         self.waiting.opening(code)
@@ -178,7 +175,7 @@ class _Loop:
             count_step(code)
             with code.when(is_halted()):
                 code.leave()
-            if self.shape.every:
+            if self.shape.parted:
                 with code.when(any_of(negated(self.anchored.has_room()), counter("EXCEEDED") != 0)):
                     code.assign(reached, i)
                     code.leave()
@@ -220,8 +217,10 @@ class _Loop:
             self._into_several(code, lane)
         elif lane.queues[0] >= len(shape.needed):
             self._note(code, lane.queues[0])
-        else:
-            self._into_one(code, lane.queues[0])
+        elif lane.queues[0] not in shape.table_columns:
+            with self.queues.room(code, lane.queues[0]):
+                self._into_one(code, lane.queues[0])
+        self.entering.into_tables(code, lane)
         self.disposing.forget(code)
 
     def _notes(self, lane: Lane) -> bool:
@@ -300,7 +299,7 @@ class _Loop:
         if not self.accesses.is_possible(queue):
             self.entering.alive(code, queue)
             return
-        if shape.anchored:
+        if shape.anchored or shape.runs:
             self.anchored.complete(code, queue, self._enough(queue), self._hit)
             return
         with code.when(all_of(*self._enough(queue), self.searching.calls[f"search_{queue}"])):
@@ -317,7 +316,7 @@ class _Loop:
 
     def _search_free(self, code: Code) -> None:
         enough = self.queues.have(enumerate(self.shape.needed))
-        if self.shape.anchored:
+        if self.shape.anchored or self.shape.runs:
             self.anchored.complete(code, None, enough, self._hit)
             return
         with code.when(all_of(*enough, self.searching.calls["search_free"])):
@@ -331,7 +330,7 @@ class _Loop:
     def _into_several(self, code: Code, lane: Lane) -> None:
         """An event that can be noted too, or enter several queues: then it is queued first and everything is searched."""
         shape = self.shape
-        members = [queue for queue in lane.queues if queue < len(shape.needed)]
+        members = [queue for queue in lane.queues if queue < len(shape.needed) and queue not in shape.table_columns]
         noting = [queue for queue in lane.queues if queue >= len(shape.needed)]
         in_time: list[Formula] = [new] if shape.windowed and noting else []
 
@@ -341,12 +340,12 @@ class _Loop:
         if len(members) < 2:
             self._note_several(code, noting, accepted)
             for queue in members:
-                with code.when(all_of(*in_time, accepted(queue))):
+                with code.when(all_of(*in_time, accepted(queue))), self.queues.room(code, queue):
                     self._into_one(code, queue)
             return
         code.assign(entered, FALSE)
         for queue in members:
-            with code.when(all_of(*in_time, accepted(queue))):
+            with code.when(all_of(*in_time, accepted(queue))), self.queues.room(code, queue):
                 with self._unbarred(code, queue):
                     self.entering.enter(code, queue, self.entering.bucket(lane, queue))
                     code.assign(entered, TRUE)
@@ -392,6 +391,6 @@ class _Loop:
         code.assign(OUT_AT[found], w)
         if self.paired:
             code.assign(OUT_KEY[found], k)
-        for slot in range(self.shape.size):
+        for slot in () if self.shape.runs else range(self.shape.size):
             code.assign(OUT_REF[found, slot], w if slot == bound else REF[MEMBERS[slot]])
         code.increase(found)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from fairlead.matching.compiled.codegen.indexes.ordered_index import WORST, key_of
 from fairlead.matching.compiled.codegen.kernel_names import (
+    CHAINS,
     COUNT,
     FLAGS,
+    HEAD,
     KEYS,
     LEAST_KEYS,
     OLDEST,
@@ -18,6 +20,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     b,
     bk,
     bucket_of,
+    c,
     e,
     free,
     fresh,
@@ -29,6 +32,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     w,
 )
 from fairlead.matching.compiled.codegen.queues import LATE, Queues
+from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Lane, Shape
 from fairlead.matching.compiled.representation.code import Code
@@ -40,6 +44,7 @@ from fairlead.matching.compiled.representation.formulas import (
     all_of,
     any_of,
     as_bits,
+    as_float,
     bit,
     choice,
     negated,
@@ -78,7 +83,7 @@ class Entering:
         if "KEY" in layout:
             self._key(code, queue)
         at = self.queues.at(queue)
-        if shape.windowed and queue < len(shape.needed):
+        if queue < len(shape.needed) and shape.horizons[queue]:
             tail = QUEUES[at, TAIL]
             with code.when(all_of(negated(rising), tail != NONE, layout.field("TIME")[tail] > tm)):
                 code.change(KEYS[k, FLAGS], "|", LATE)
@@ -106,11 +111,34 @@ class Entering:
         code.assign(KEY[e], key)
         code.assign(HIGH[e], key >> 32)
 
-    def alive(self, code: Code, queue: int) -> None:
+    def into_tables(self, code: Code, lane: Lane) -> None:
+        """Once everything else is done with the event."""
+        for queue in (each for each in lane.queues if each in self.shape.table_columns):
+            with code.when(bit(b, self.shape.accept_bit(lane, queue))):
+                self._into_table(code, queue, self.bucket(lane, queue))
+
+    def _into_table(self, code: Code, queue: int, bucket: Formula) -> None:
+        """In place of the event with the same key."""
+        layout, stride = self.queues.layout, self.shape.stride
+        same: list[Formula] = []
+        for number in self.shape.table_columns[queue]:
+            mine, queued = value_of(number), layout.column(number)[c]
+            same.append(as_float(queued) == mine if self.shape.columns[number].is_double else queued == mine)
+        code.assign(c, CHAINS[bucket * stride + queue, HEAD])
+        if same:
+            with code.loop(all_of(c != NONE, negated(all_of(*same)))):
+                count_step(code)
+                code.assign(c, layout.field("BNEXT")[c])
+        with code.when(c != NONE):
+            self.queues.leave(code, queue, c, c)
+        self.alive(code, queue, bucket)
+        self.queues.trim_dead(code)
+
+    def alive(self, code: Code, queue: int, bucket: Formula = bk) -> None:
         """Queued only if it can still be a member: the newest event stands after all that are queued."""
         needs = dict(self.queues.needs).get(queue)
         if needs is None:
-            self.enter(code, queue)
+            self.enter(code, queue, bucket)
             return
         with code.when(any_of(*(all_of(*self.queues.have(each)) for each in needs))):
-            self.enter(code, queue)
+            self.enter(code, queue, bucket)

@@ -7,7 +7,8 @@ after a match (disposal.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
@@ -41,6 +42,8 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     within,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.runs.kept_values import KeptCode
+from fairlead.matching.compiled.codegen.runs.run_words import KEPT, KEPT_TABLE
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
@@ -57,6 +60,7 @@ from fairlead.matching.compiled.representation.formulas import (
     Formula,
     Variable,
     all_of,
+    any_of,
     call,
     choice,
     negated,
@@ -75,11 +79,12 @@ class Queues:
     def __init__(self, shape: Shape, accesses: Accesses, layout: Layout) -> None:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.needs = needs_in_front(shape.branch)
-        self.hash_index = HashIndex(shape, layout)
+        self.hash_index, self.kept = HashIndex(shape, layout), KeptCode(shape, accesses, layout)
 
     def functions(self) -> list[KernelFunction]:
         made = [self._link(), self._drop()]
         made += [self._trim()] if self.needs else []
+        made += self.kept.functions()
         return [*made, self._expire()] if self.shape.windowed else made
 
     @property
@@ -87,7 +92,8 @@ class Queues:
         """The arrays that these functions take."""
         chains = [CHAINS, CHAIN_LINKS] if self.shape.equal else []
         rows = [ROWS] if self.layout.rowed else []
-        return [QUEUES, *chains, NODES, LINKS, *([TREES] if self.accesses.trees else []), *rows, COUNTERS]
+        kept = [KEPT, *([KEPT_TABLE] if self.accesses.kept.tables else [])] if self.accesses.kept else []
+        return [QUEUES, *chains, NODES, LINKS, *([TREES] if self.accesses.trees else []), *rows, *kept, COUNTERS]
 
     def at(self, queue: int) -> Formula:
         """The number of a queue of the key k."""
@@ -108,6 +114,11 @@ class Queues:
         code.assign(rising, tm > KEYS[k, CLOCK])
         with code.when(rising):
             code.assign(KEYS[k, CLOCK], tm)
+            if self.shape.unlike_horizons:
+                cuts = [cut for each in self.shape.horizons for cut in each.cuts(tm)]
+                with code.when(any_of(*(KEYS[k, OLDEST] < cut for cut in cuts))):
+                    code.assign(free, call("expire", k, tm, free, KEYS, *self.state))
+                return
             with code.when(KEYS[k, OLDEST] < tm - within):
                 code.assign(free, call("expire", k, tm - within, free, KEYS, *self.state))
         with code.or_when(tm < KEYS[k, CLOCK] - within):
@@ -115,6 +126,21 @@ class Queues:
                 code.assign(late, TRUE)
             else:
                 code.proceed()
+
+    @contextmanager
+    def room(self, code: Code, queue: int) -> Iterator[None]:
+        """What is done with the newest event, once there is room for it in a queue where RETAIN counts events; and unless it is
+        behind the horizon, where queues have horizons of their own."""
+        bound, at = self.shape.retention(queue), self.at(queue)
+        cuts = self.shape.horizons[queue].cuts(KEYS[k, CLOCK]) if self.shape.unlike_horizons else []
+        with ExitStack() as blocks:
+            if cuts:
+                blocks.enter_context(code.when(all_of(*(tm >= cut for cut in cuts))))
+            if bound is not None and bound.count is not None:
+                with code.when(QUEUES[at, COUNT] >= bound.count):
+                    self.leave(code, queue, QUEUES[at, HEAD], QUEUES[at, TAIL if bound.batch else HEAD])
+                    self.trim_dead(code)
+            yield
 
     def _link(self) -> KernelFunction:
         NEXT, PREV = self.layout.take("NEXT PREV")
@@ -131,6 +157,7 @@ class Queues:
         code.assign(QUEUES[at, TAIL], e)
         code.increase(QUEUES[at, COUNT])
         code.increase(counter("QUEUED"))
+        self.kept.enter(code, e, at)
         if self.shape.equal:
             self.hash_index.link(code, e, at)
         if self.accesses.trees:
@@ -168,6 +195,7 @@ class Queues:
             code.assign(step, NEXT[c])
             code.decrease(QUEUES[at, COUNT])
             code.decrease(counter("QUEUED"))
+            self.kept.leave(code, c, at)
             if self.shape.equal:
                 self.hash_index.drop(code, c, at)
             if trees:
@@ -186,32 +214,22 @@ class Queues:
 
     def _expire(self) -> KernelFunction:
         """What falls behind the window of a key leaves. LATE goes once all queues are in the order of time."""
-        NEXT, TIME = self.layout.take("NEXT TIME")
-        horizon, was, at, before, step = variables("horizon was at before step")
+        horizon, was, at, cut = variables("horizon was at cut")
         stride = self.shape.stride
         code = Code()
         code.assign(was, free)
         code.assign(oldest, HIGHEST)
         code.assign(late, FALSE)
-        with code.count(at, k * stride + len(self.shape.needed), k * stride):
-            code.assign(c, QUEUES[at, HEAD])
-            code.assign(before, horizon)
-            with code.loop(c != NONE):
-                count_step(code)
-                code.assign(step, NEXT[c])
-                with code.when(TIME[c] < horizon):
-                    code.assign(free, call("drop", c, c, at, free, *self.state))
-                    if self.shape.contiguous and not self.shape.anchored:
-                        code.change(KEYS[k, FLAGS], "|", 1)
-                with code.otherwise():
-                    with code.when(TIME[c] < oldest):
-                        code.assign(oldest, TIME[c])
-                    with code.when(negated(KEYS[k, FLAGS] & LATE)):
-                        code.leave()
-                    with code.when(TIME[c] < before):
-                        code.assign(late, TRUE)
-                    code.assign(before, TIME[c])
-                code.assign(c, step)
+        if self.shape.unlike_horizons:  # what is passed is the clock
+            for queue, bound in enumerate(self.shape.horizons):
+                if bound:
+                    code.assign(at, k * stride + queue)
+                    first, *rest = bound.cuts(horizon)
+                    code.assign(cut, choice(rest[0], rest[0] > first, first) if rest else first)
+                    self._expire_queue(code, at, cut)
+        else:
+            with code.count(at, k * stride + len(self.shape.needed), k * stride):
+                self._expire_queue(code, at, horizon)
         code.assign(KEYS[k, OLDEST], oldest)
         with code.when(all_of(KEYS[k, FLAGS] & LATE, negated(late))):
             code.change(KEYS[k, FLAGS], "&", ~Constant(LATE))
@@ -220,6 +238,29 @@ class Queues:
                 code.assign(free, call("trim", k, free, *self.state))
         code.give(free)
         return code.function("expire", k, horizon, free, KEYS, *self.state)
+
+    def _expire_queue(self, code: Code, at: Formula, horizon: Formula) -> None:
+        """Of one queue; what is left there tells the oldest, and whether it is in the order of time."""
+        NEXT, TIME = self.layout.take("NEXT TIME")
+        before, step = variables("before step")
+        code.assign(c, QUEUES[at, HEAD])
+        code.assign(before, horizon)
+        with code.loop(c != NONE):
+            count_step(code)
+            code.assign(step, NEXT[c])
+            with code.when(TIME[c] < horizon):
+                code.assign(free, call("drop", c, c, at, free, *self.state))
+                if self.shape.contiguous and not self.shape.anchored:
+                    code.change(KEYS[k, FLAGS], "|", 1)
+            with code.otherwise():
+                with code.when(TIME[c] < oldest):
+                    code.assign(oldest, TIME[c])
+                with code.when(negated(KEYS[k, FLAGS] & LATE)):
+                    code.leave()
+                with code.when(TIME[c] < before):
+                    code.assign(late, TRUE)
+                code.assign(before, TIME[c])
+            code.assign(c, step)
 
     def _trim(self) -> KernelFunction:
         """Events that can be in no relation to come leave (see dead_events.py)."""
@@ -247,7 +288,7 @@ class Queues:
         TIME = self.layout.field("TIME")
         with code.when(negated(KEYS[k, FLAGS] & LATE)):
             code.assign(oldest, HIGHEST)
-            for queue in range(len(self.shape.needed)):
+            for queue in (queue for queue, bound in enumerate(self.shape.horizons) if bound):
                 code.assign(c, QUEUES[self.at(queue), HEAD])
                 with code.when(all_of(c != NONE, TIME[c] < oldest)):
                     code.assign(oldest, TIME[c])

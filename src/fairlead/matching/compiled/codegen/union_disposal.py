@@ -42,18 +42,19 @@ class UnionDisposing:
         """After `count` relations."""
         if self.disposal is Disposal.NONE:
             return
+        queues = [queue for queue in range(len(self.shape.needed)) if queue not in self.shape.table_columns]
         if self.disposal.upto:
             first = self.disposal is Disposal.UPTO_FIRST
             self._extreme(code, self.shape.branch.upto, least=first)
-            for queue in range(len(self.shape.needed)):
+            for queue in queues:
                 self._leave_front(code, queue, lambda ref: ref < place)
             return
-        for queue in range(len(self.shape.needed)):
+        for queue in queues:
             mine = [slot for slot in self.shape.slots_of(queue) if slot not in self.kept]
             if mine:
                 self._dispose(code, queue, mine)
         if self.everywhere and (self.shape.overlapping or self.disposal is Disposal.INFIX):
-            self._leave_members(code)
+            self._leave_members(code, queues)
 
     def _dispose(self, code: Code, queue: int, mine: list[int]) -> None:
         """The stretch of a queue that leaves; `mine`: its slots that are not kept."""
@@ -129,23 +130,23 @@ class UnionDisposing:
         if gone:
             code.assign(self.queues.layout.field("REF")[c], NONE)
 
-    def _leave_members(self, code: Code) -> None:
+    def _leave_members(self, code: Code, queues: list[int]) -> None:
         """Members leave every queue that they are in. A place is looked for from the end of a queue."""
         REF, PREV = self.queues.layout.take("REF PREV")
-        number = round_
+        number, stay = round_, {*self.kept, *self.shape.branch.read}
         if not self.shape.overlapping:
-            for slot in (each for each in range(self.shape.size) if each not in self.kept):
+            for slot in (each for each in range(self.shape.size) if each not in stay):
                 with code.count(number, count):
                     code.assign(c, CHOSEN[number, slot])
                     with code.when(REF[c] != NONE):  # it has not left as a member of another relation
                         self._leave(code, self.shape.queue_of_slot[slot], gone=True)
             return
         for slot in range(self.shape.size):
-            if slot in self.kept:
+            if slot in stay:
                 continue
             with code.count(number, count):
                 code.assign(place, REF[CHOSEN[number, slot]])
-                for queue in range(len(self.shape.needed)):
+                for queue in queues:
                     code.assign(c, QUEUES[self.queues.at(queue), TAIL])
                     with code.loop(all_of(c != NONE, REF[c] > place)):
                         count_step(code)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
 from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Shape
+from fairlead.matching.compiled.planning.tables import finds_rows
 from fairlead.model.events.types import Kind
 from fairlead.model.plans.expression import Compare, Expression, at_slot_zero, slots_of
 
@@ -22,6 +23,8 @@ Node = tuple[int, Expression]
 def _compared(shape: Shape) -> Iterator[tuple[Compare, str]]:
     """The comparisons between events that every relation must satisfy, with the text of their predicate."""
     for predicate in shape.branch.predicates:
+        if not shape.branch.runs.keys().isdisjoint(predicate.slots):
+            continue
         if len(predicate.condition.terms) == 1 and not predicate.is_unary:
             for atom in predicate.condition.terms[0]:
                 if isinstance(atom, Compare) and slots_of(atom.left) and slots_of(atom.right):
@@ -53,7 +56,7 @@ def equal_class(shape: Shape) -> tuple[dict[int, Expression], frozenset[int], st
         for slot, expression in parent:
             if root((slot, expression)) == top and by_queue.setdefault(shape.queue_of_slot[slot], expression) == expression:
                 slots.add(slot)
-        if len(slots) > len(best[1]):
+        if len(slots) > len(best[1]) and finds_rows(shape, by_queue):
             best = (by_queue, frozenset(slots), " AND ".join(dict.fromkeys(texts[top])))
     return best
 

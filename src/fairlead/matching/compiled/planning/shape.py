@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.planning.runs.gathered_run import RunPlan
 from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
 from fairlead.matching.noted_events import NotedEventPolicy
@@ -16,6 +17,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
+from fairlead.model.plans.retention import Horizon, Retention, horizons
 
 
 class Refused(Exception):
@@ -170,10 +172,19 @@ class Shape:
     """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
     equal_slots: frozenset[int] = frozenset()
     equal_text: str = ""
+    runs: RunPlan = field(default_factory=RunPlan)
+    """What is gathered beside the other members."""
+    table_columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By queue that is a table, the value columns of its key beside the value that the hash index is on."""
 
     @property
     def size(self) -> int:
         return len(self.queue_of_slot)
+
+    @property
+    def singles(self) -> list[int]:
+        """The slots that are searched: those of runs follow from them."""
+        return [slot for slot in range(self.size) if slot not in self.branch.runs]
 
     @property
     def queue_names(self) -> tuple[str, ...]:
@@ -208,6 +219,11 @@ class Shape:
         return self.subscription.matching.all
 
     @property
+    def parted(self) -> bool:
+        """A batch can end before its last row, where there is no room for what an event completes."""
+        return self.every or bool(self.branch.runs)
+
+    @property
     def relations_max(self) -> int:
         """The most relations that are looked for when an event arrives: without a limit, one more than there may be."""
         if not self.every:
@@ -221,7 +237,21 @@ class Shape:
 
     @property
     def windowed(self) -> bool:
-        return self.subscription.within_us is not None
+        """Queued events leave by the clock of their key."""
+        return self.subscription.is_clocked
+
+    @property
+    def horizons(self) -> tuple[Horizon, ...]:
+        """Of each queue of members."""
+        return horizons(self.subscription, self.branch)
+
+    @property
+    def unlike_horizons(self) -> bool:
+        """Queues have horizons of their own, beside that of the window."""
+        return self.windowed and any(each.span_us is not None or not each for each in self.horizons)
+
+    def retention(self, queue: int) -> Retention | None:
+        return self.branch.retention.get(self.branch.queue_types[queue])
 
     @property
     def timed(self) -> bool:

@@ -245,13 +245,15 @@ class KernelInput:
             for queue in lane.queues
             if queue >= len(shape.needed)
         }
-        if all(each is None for each in (*fits.values(), *noted.values(), *known.values())):
+        keyed = {at: batch.rows[name].known(key) for at, key in shape.branch.table_queues.items() if at in lane.queues}
+        if all(each is None for each in (*fits.values(), *noted.values(), *known.values(), *keyed.values())):
             return NOTHING
         mine = np.zeros(len(batch.rows[name]), dtype=np.int64)
         accepted: list[Mask | None] = []
         for queue in lane.queues:
             slots = [slot for slot in fits if shape.queue_of_slot[slot] == queue]
-            accepts = noted[queue] if queue in noted else _any([fits[slot] for slot in slots])
+            kept = noted | keyed
+            accepts = kept[queue] if queue in kept else _any([fits[slot] for slot in slots])
             accepted.append(accepts)
             mine |= _shifted(accepts, shape.accept_bit(lane, queue))
             for slot in slots:

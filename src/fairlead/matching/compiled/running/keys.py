@@ -204,6 +204,14 @@ def as_whole(column: pa.Array) -> tuple[npt.NDArray[Any], Mask | None] | None:
     return plain, known
 
 
+def where_known(columns: Sequence[pa.Array]) -> Mask | None:
+    """Where nothing in a row is NULL or NaN; None: everywhere."""
+    masks = [whole[1] for column in columns if (whole := as_whole(column)) is not None]
+    masks += [column.is_valid().to_numpy(zero_copy_only=False) for column in columns if column.null_count]
+    some = [each for each in masks if each is not None]
+    return np.logical_and.reduce(some) if some else None
+
+
 class KeyNumbering:
     """Keys of one or several attributes."""
 

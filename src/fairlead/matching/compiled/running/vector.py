@@ -7,7 +7,7 @@ distinct value, by the scalar evaluator itself; what is left (rare mixtures) row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.running.keys import ValueNumbering
+from fairlead.matching.compiled.running.keys import ValueNumbering, where_known
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.matching.expressions.functions import in_range, like_pattern
 from fairlead.model.events.columns import canonical_rows, canonical_values, fixed_words
@@ -44,6 +44,7 @@ from fairlead.model.plans.expression import (
     TimeOf,
     Truth,
 )
+from fairlead.model.plans.key_parts import bucketed, part_of
 from fairlead.model.plans.text_tests import regular_expression
 
 Mask = npt.NDArray[np.bool_]
@@ -71,7 +72,13 @@ class TypeRows:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        return self.table.column(self.schema.index[name])
+        """Of an attribute, or of a bucket of one."""
+        part = part_of(name)
+        return bucketed(self.table.column(self.schema.index[part.attribute]), part)
+
+    def known(self, names: Iterable[str]) -> Mask | None:
+        """Where none of these attributes is NULL or NaN; None: everywhere."""
+        return where_known([self.column(name) for name in names])
 
     def events(self) -> Iterator[Event]:
         """The rows as events, for what only the scalar evaluators can do."""

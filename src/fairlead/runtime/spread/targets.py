@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.compiled.running.branch import key_kinds
 from fairlead.model.events.types import HEARTBEAT
+from fairlead.model.plans.key_parts import is_bucket
 from fairlead.model.plans.partition import alone, logged_types, needs_one_order
 from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.runtime.event_time.frontier_groups import frontier_groups
@@ -116,6 +117,8 @@ def _group(identity: str, plan: Plan, numbers: Sequence[int]) -> TargetGroup:
         return TargetGroup(identity, form, own, tuple(numbers), reads, keys, f"PER: keys ({of}) are spread over buckets")
     if any(each.per and each.limit is not None for each in chosen):
         reason = "LIMIT counts the relations of all keys: one total order, one task (LIMIT … PER KEY is spread over buckets)"
+    elif any(each.per and _has_buckets_only(each) for each in chosen):
+        reason = "PER has buckets of time only: one total order, one task"
     elif any(each.per for each in chosen):
         reason = "one of its types enters under two different keys"
     else:
@@ -135,14 +138,22 @@ def nested_reasons(plan: Plan) -> dict[int, str]:
 
 
 def _keys(subscription: Subscription, plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """By concrete type the key of a keyed subscription; None without PER, if a LIMIT counts over all keys, or if a type enters
-    under two different keys."""
+    """By concrete type the key of a keyed subscription, without buckets of time; None if it has no other key, if a LIMIT counts
+    over all keys, or if a type enters under two different keys."""
     if not subscription.per or (subscription.limit is not None and not subscription.limit.per_key):
         return None
     found: dict[str, tuple[str, ...]] = {}
     for branch in subscription.branches:
-        for named, attributes in branch.keys:
+        for named, parts in branch.keys:
+            attributes = tuple(each for each in parts if not is_bucket(each))
+            if not attributes:
+                return None
             for name in plan.catalogue.accepts(named):
                 if found.setdefault(name, attributes) != attributes:
                     return None
-    return tuple(sorted(found.items()))
+    return tuple(sorted(found.items())) or None
+
+
+def _has_buckets_only(subscription: Subscription) -> bool:
+    """Also if the order of the events made bounds of them (model/plans/buckets.py)."""
+    return all(is_bucket(part) for branch in subscription.branches for _, key in branch.keys for part in key)

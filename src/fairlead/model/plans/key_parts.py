@@ -1,0 +1,76 @@
+"""The parts of a key of PER: attributes, and buckets of them.
+
+PER user, bucket(at, 1 HOUR)    ("user", "bucket(at, 3600000000)")
+
+A part is a name: that of an attribute, or one that says which bucket of an attribute it is (no attribute has such a name).
+A bucket is the beginning of the stretch of time in which the value lies; stretches are cut at multiples since 1970.
+
+Gives: names, and the values that they stand for, of events and of columns. Never: knows a matcher.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.model.events.event import Event
+from fairlead.model.events.types import EventType
+
+_BUCKET = re.compile(r"bucket\((\w+), (\d+)\)")
+
+
+@dataclass(frozen=True)
+class KeyPart:
+    """`span_us`: of a bucket."""
+
+    attribute: str
+    span_us: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.attribute if self.span_us is None else f"bucket({self.attribute}, {self.span_us})"
+
+    def of(self, value: Any) -> Any:
+        """What an event with this value has in its key."""
+        return value if self.span_us is None or value is None else value - value % self.span_us
+
+
+@lru_cache(maxsize=4096)
+def part_of(name: str) -> KeyPart:
+    found = _BUCKET.fullmatch(name) if name.endswith(")") else None
+    return KeyPart(name) if found is None else KeyPart(found[1], int(found[2]))
+
+
+def is_bucket(name: str) -> bool:
+    return part_of(name).span_us is not None
+
+
+def key_value(event: Event, name: str) -> Any:
+    part = part_of(name)
+    return part.of(event.raw(part.attribute))
+
+
+def key_index(schema: EventType, name: str) -> int:
+    """The number of the attribute in the rows of a type."""
+    return schema.index[part_of(name).attribute]
+
+
+def key_column(table: pa.RecordBatch, name: str) -> pa.Array | None:
+    """By the names of a table's columns; None if it has no such attribute."""
+    part = part_of(name)
+    at = table.schema.get_field_index(part.attribute)
+    return None if at < 0 else bucketed(table.column(at), part)
+
+
+def bucketed(column: pa.Array, part: KeyPart) -> pa.Array:
+    if part.span_us is None:
+        return column
+    whole = column.cast(pa.int64())
+    values = whole.fill_null(0).to_numpy()
+    mask = whole.is_null().to_numpy(zero_copy_only=False) if whole.null_count else None
+    return pa.array(values - np.mod(values, part.span_us), mask=mask).cast(column.type)

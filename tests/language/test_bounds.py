@@ -1,0 +1,173 @@
+"""RETAIN, TABLE and buckets in PER: what is written, what is refused, what is warned of, and what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import fairlead
+from fairlead.errors import LanguageError
+from fairlead.guarantees.derive import derive
+from fairlead.language import compile_text
+from fairlead.model.guarantee import Property
+from fairlead.model.plans.plan import Plan
+from fairlead.runtime.why import why
+from fairlead.transport.events import read_events
+
+TYPES = """
+TYPE A (k INT, v INT, at TIMESTAMP) TIME at
+TYPE B (k INT, v INT, at TIMESTAMP) TIME at
+TYPE N (k INT)
+TABLE T KEY (k) FROM B
+"""
+S = "SUBSCRIPTION S MATCH "
+
+
+def plan_of(rules: str) -> Plan:
+    return compile_text(TYPES + rules)
+
+
+def codes(rules: str) -> list[str]:
+    return [each.code for each in plan_of(rules).warnings if each.code != "W010"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "code", "said"),
+    [
+        (S + "A a RETAIN b 1 EVENT", "L120", "no element 'b'"),
+        (S + "A a AND A b RETAIN a 2 EVENTS, b 2 EVENTS", "L120", "elements of one type share it"),
+        (S + "A a[3] RETAIN a 2 EVENTS", "L121", "needs 3 events of 'A'"),
+        (S + "A a{2,} RETAIN a 1 EVENT", "L121", "needs 2 events of 'A'"),
+        (S + "A a RETAIN a 0 EVENTS", "L121", "a whole number of events"),
+        (S + "A a RETAIN a 1.5 EVENTS", "L121", "a whole number of events"),
+        (S + "A a RETAIN a 1000000001 EVENTS", "L121", "a whole number of events"),
+        (S + "A a AND N n RETAIN a 1 MINUTE", "L122", "type 'N' have none"),
+        (S + "A a RETAIN a 0 SECONDS", "L007", "longer than zero"),
+        ("TABLE X KEY (q) FROM A " + S + "A a", "L123", "no attribute 'q'"),
+        ("TABLE X KEY (k, k) FROM A " + S + "A a", "L123", "twice"),
+        ("TABLE X KEY (k) FROM Nothing " + S + "A a", "L010", "no event type 'Nothing'"),
+        ("TABLE X KEY (k) FROM T " + S + "A a", "L124", "'T' is a table"),
+        ("EVENT UNION X = A + T " + S + "A a", "L124", "'T' is a table"),
+        (S + "T t", "L124", "tables only"),
+        (S + "A a AND T t+", "L124", "a run"),
+        (S + "A a AND T t KEEP t", "L124", "KEEP names 't'"),
+        (S + "A a AND T t RETAIN t 1 EVENT", "L124", "RETAIN names 't'"),
+        (S + "A a AND T t DISPOSAL UPTO t", "L124", "DISPOSAL names 't'"),
+        (S + "A a WITHOUT T t BEFORE a", "L124", "names the table 'T'"),
+        (S + "A a PER bucket(v, 1 HOUR)", "L125", "A.v is INT"),
+        (S + "A a PER hour(at, 1 HOUR)", "L125", "no function of a key"),
+        (S + "A a AND B b PER bucket(a.at, 1 HOUR) = bucket(b.at, 2 HOURS)", "L125", "unlike buckets"),
+        (S + "A a AND N n PER bucket(at, 1 HOUR)", "L051", "'N' has no attribute 'at'"),
+    ],
+)
+def test_what_they_refuse(rules: str, code: str, said: str) -> None:
+    with pytest.raises(LanguageError) as raised:
+        plan_of(rules)
+    assert raised.value.code == code
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "SUBSCRIPTION retain MATCH A retain WHERE retain.v > 1 RETAIN retain 5 EVENTS BATCH",
+        "SUBSCRIPTION table MATCH A table AND B bucket WHERE table.v = bucket.v PER k",
+        "SUBSCRIPTION S MATCH A batch AND B from WHERE batch.v = from.v PER k",
+        "SUBSCRIPTION S MATCH A a RETAIN /* of one */ a -- and the same\n 5 EVENTS",
+        "TABLE table KEY (v) FROM A SUBSCRIPTION S MATCH B key AND table t WHERE t.k = key.k",
+    ],
+)
+def test_their_words_are_names_elsewhere(rules: str) -> None:
+    assert len(plan_of(rules).subscriptions) == 1
+
+
+def test_equal_texts_have_equal_digests_and_bounds_are_part_of_them() -> None:
+    digests = {
+        plan_of(S + text)["S"].digest
+        for text in (
+            "A a AND B b",
+            "A a AND B b RETAIN a 1 EVENT",
+            "A a AND B b RETAIN a 2 EVENTS",
+            "A a AND B b RETAIN a 2 EVENTS BATCH",
+            "A a AND B b RETAIN a 2 SECONDS",
+            "A a AND T b",
+            "A a AND B b PER bucket(at, 1 HOUR)",
+            "A a AND B b PER bucket(at, 2 HOURS)",
+        )
+    }
+    assert len(digests) == 8
+    one, other = (
+        plan_of(S + "A a AND B b RETAIN a 1 HOUR, b 2 EVENTS"),
+        plan_of(S + "B y AND A x RETAIN y 2 EVENTS, x 60 MINUTES"),
+    )
+    assert one["S"].digest == other["S"].digest
+
+
+def test_an_order_by_time_makes_bounds_of_buckets() -> None:
+    plain, ordered = (
+        plan_of(S + "A a[2] PER k, bucket(at, 1 HOUR)"),
+        plan_of("ORDER BY at " + S + "A a[2] PER k, bucket(at, 1 HOUR)"),
+    )
+    assert plain["S"].branches[0].keys == (("A", ("k", "bucket(at, 3600000000)")),)
+    assert ordered["S"].branches[0].keys == (("A", ("k",)),)
+    assert ordered["S"].branches[0].retained[0][1].words == "1 HOUR BATCH"
+    kept = ("DISPOSAL NONE LIMIT 1 PER KEY", "WITHOUT B n BEFORE a[1]", "RETAIN a 2 EVENTS")
+    for clause in kept:  # what is not about queues alone still needs the key
+        plan = plan_of("ORDER BY at " + S + f"A a[2] PER k, bucket(at, 1 HOUR) {clause}")
+        assert "bucket" in str(plan["S"].branches[0].keys)
+    assert "bucket" in str(plan_of("ORDER BY at DESC " + S + "A a[2] PER bucket(at, 1 HOUR)")["S"].branches[0].keys)
+    assert "bucket" in str(plan_of("ORDER BY v, at " + S + "A a[2] PER bucket(at, 1 HOUR)")["S"].branches[0].keys)
+
+
+def test_what_is_warned_of() -> None:
+    assert codes(S + "A a[2] PER k, bucket(at, 1 HOUR)") == ["W030"]
+    assert codes("ORDER BY at " + S + "A a[2] PER k, bucket(at, 1 HOUR)") == []
+    assert codes(S + "A a AND B b WHERE a.k = b.k") == ["W001"]
+    assert codes(S + "A a AND T b WHERE a.k = b.k") == []
+    assert codes(S + "A a AND B b PER k DISPOSAL NONE") == ["W012"]
+    assert codes(S + "A a AND B b PER k DISPOSAL NONE RETAIN a 5 EVENTS, b 1 HOUR") == []
+    assert codes(S + "A a AND B b PER k DISPOSAL NONE RETAIN a 5 EVENTS") == ["W012"]
+
+
+def test_explanations_name_bounds_and_tables() -> None:
+    said = str(fairlead.explain(plan_of(S + "A a AND T t WHERE t.k = a.k RETAIN a 10 EVENTS BATCH")))
+    assert "retain     a 10 EVENTS BATCH" in said
+    assert "table      T (k): the last event of each key, read" in said
+    assert "hash index" in said
+    (found,) = fairlead.explain(plan_of(S + "A a AND T t RETAIN a 1 MINUTE")).to_json()["subscriptions"]
+    assert (found["retain"], found["tables"]) == (["a 1 MINUTE"], {"T": ["k"]})
+
+
+def lost(rules: str) -> set[Property]:
+    return {each.property for each in derive(plan_of(rules))["S"] if not each.kept}
+
+
+def test_guarantees_promise_nothing_that_no_search_has_shown() -> None:
+    assert lost(S + "A a AND B b") == set()
+    assert lost(S + "A a AND B b RETAIN a 1 EVENT") == {
+        Property.CONJUNCTION_VALIDITY,
+        Property.EVENT_VALIDITY,
+        Property.COVERING_AGREEMENT,
+        Property.CONJUNCTION_TOTAL_ORDER,
+    }
+    kept = {*Property} - lost(S + "A a AND T t")
+    assert kept == {
+        Property.NO_CREATION,
+        Property.ADMISSION,
+        Property.CONJUNCTION_AGREEMENT,
+        Property.DISJUNCTION_TOTAL_ORDER,
+    }
+
+
+def told(rules: str, events: list[dict[str, object]], position: int) -> str:
+    plan = plan_of(rules)
+    return str(why(plan, read_events(events, plan.catalogue), position))
+
+
+def test_why_names_the_event_that_took_the_place() -> None:
+    a = {"type": "A", "k": 0, "v": 1, "at": 1}
+    b = {"type": "B", "k": 0, "v": 1, "at": 1}
+    assert "left (RETAIN) when event 1 came" in told(S + "A a AND B b RETAIN a 1 EVENT", [a, a], 0)
+    assert "left (TABLE) when event 1 came" in told(S + "A a AND T t", [b, b], 0)
+    assert "expired (RETAIN)" in told(S + "A a[2] AND B b RETAIN a 5 SECONDS BATCH", [a, a | {"at": 7}, b | {"at": 8}], 2)
+    late = told(S + "A a AND B b RETAIN a 5 SECONDS", [b | {"at": 20}, a], 1)
+    assert "RETAIN: at event 1 the key's clock had left it behind" in late
