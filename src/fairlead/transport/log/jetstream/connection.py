@@ -52,7 +52,7 @@ class CertainClient(Client):
 
     async def _connect_to_server(self, s: Any) -> None:
         if self._transport is not None:
-            self._transport.close()
+            self._transport.close()  # type: ignore[no-untyped-call]
         await super()._connect_to_server(s)
 
     async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
