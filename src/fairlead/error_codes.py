@@ -281,7 +281,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A230": ("The inputs to merge are empty, or one is named twice.", "Name every input once, and at least one."),
     "A231": ("A setting for CloudEvents is invalid: an empty source, or an invalid name of the sequence attribute.", "Use a source such as `/desk-1`, and a name of lower-case letters and digits."),
     "A232": ("`current` was called with a stream.", "Write the stream to a table, and pass the table."),
-    "A240": ("The name has characters other than letters, digits, `-` and `_`, or more than 64.", "Use another name."),
+    "A240": ("The name has characters other than letters, digits, `-` and `_`, or too many (64; a type of a log 200).", "Use another name."),
     "A241": ("A certificate or key file is missing or invalid.", "Pass PEM files: ca, certificate, key."),
     "A242": ("`declare` was called with subscriptions.", "Declare types only; pass the rest to `subscribe`."),
     "A243": ("The type is already declared differently.", "Use another name, or only append attributes."),
