@@ -14,7 +14,7 @@ from fairlead import errors
 from fairlead.error_codes import CODES, KINDS
 from fairlead.errors import DataError, FairleadError, FairleadWarning, InvariantError
 from fairlead.model.limits import LIMITS
-from fairlead.model.plans.plan import LintWarning
+from fairlead.model.lint_warning import LintWarning
 from fairlead.model.relations.identity import POSITIONS_MAX
 from fairlead.testing import error_page
 from tests.root import ROOT

@@ -186,7 +186,7 @@ class Engine:
     def _is_in_order(self) -> bool:
         """Whether the units' relations are already in the order of delivery. A unit handles subscriptions in the order of its
         plan, which is that of the text if it has no frame; but of equal deadlines it decides those upstream first."""
-        waiting = [{each.depth for each in unit.running if each.subscription.waits} for unit in self.units]
+        waiting = [{each.depth for each in unit.running if each.subscription.by_time} for unit in self.units]
         return len(self.units) == 1 and not self.parts[0].frame and len(waiting[0]) < 2
 
     @cached_property

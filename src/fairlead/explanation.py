@@ -29,6 +29,7 @@ from fairlead.model.plans.clocks import heard_types
 from fairlead.model.plans.expression import render, render_condition
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.plans.retention import retain_words, tables_of
+from fairlead.model.plans.sequence import canonical_text, takes
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
-        own = refusal_of(self.plan, subscription) if subscription.has_runs or self._refused else None
+        own = refusal_of(self.plan, subscription) if subscription.by_event or self._refused else None
         if self._refused is None:
             return None if own is None else own.reason
         return f"because of {self._refused}" if own is None else own.reason
@@ -330,8 +331,14 @@ def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     runs = [slot.run.canonical if slot.run else "" for slot in branch.slots]
     members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}{runs[at]}" for at, slot in enumerate(branch.slots))
     lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
+    if branch.sequence is not None:
+        until = {each.slot: render_condition(each.until.condition, names) for each in takes(branch.sequence) if each.until}
+        told = "; a time can end it, whichever event tells it" if branch.timed else ""
+        lines.append(f"  sequence          {canonical_text(branch.sequence, names, until)}{told}")
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
+        if predicate.about is not None:
+            kind = f"of {names[predicate.about]}  "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
     for predicate in branch.having:
         lines.append(f"  having            {render_condition(predicate.condition, names)}")

@@ -7,7 +7,8 @@ import pytest
 from fairlead.errors import LanguageError, Place
 from fairlead.language import compile_text
 from fairlead.language.parsing.text import EXCERPT_CHARACTERS_MAX
-from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
+from fairlead.model.lint_warning import LintWarning
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 TYPES = """
 TYPE Order (id STRING, user STRING, size INT, price DECIMAL(10,2), urgent BOOLEAN, at TIMESTAMP) TIME at

@@ -8,9 +8,18 @@ from fairlead.model.plans.options import Disposal, Matching
 
 from .sentences import branch, refused_in, subscription
 
+NOT_STEPWISE = (Disposal.INFIX, Disposal.INFIX_POSTFIX, Disposal.NONE)
 
-@pytest.mark.parametrize("matching", Matching)
-@pytest.mark.parametrize("disposal", Disposal)
+
+@pytest.mark.parametrize(
+    ("matching", "disposal"),
+    [
+        (matching, disposal)
+        for matching in Matching
+        for disposal in Disposal
+        if not matching.stepwise or disposal not in NOT_STEPWISE
+    ],
+)
 def test_all_combinations(matching, disposal):
     named = " 2" if disposal is Disposal.ADVANCE else " o" if disposal.upto else ""
     found = subscription(f"Order o[3] MATCHING {matching.words} DISPOSAL {disposal.words.lower()}{named}")

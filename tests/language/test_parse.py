@@ -18,7 +18,7 @@ from .sentences import refused, refused_in
         ("SUBSCRIPTION S MATCH Order «WHRE» Order.size = 1", "did you mean WHERE?"),
         ("SUBSCRIPTION S MATCH Order o «WHRE» o.size = 1", "did you mean WHERE?"),
         ("SUBSCRIPTION S MATCH Order o WITHIN 5 MINUTES «MATCHNG» FIRST", "did you mean MATCHING?"),
-        ("SUBSCRIPTION S MATCH Order o MATCHING «LAST»", "write ALL, FIRST or RECENT"),
+        ("SUBSCRIPTION S MATCH Order o MATCHING «LAST»", "write ALL, FIRST, RECENT or STEPWISE"),
         ("SUBSCRIPTION S MATCH Order o DISPOSAL «POSTFIX»", "ADVANCE, FIRST, INFIX, NONE, PREFIX or UPTO"),
         ("SUBSCRIPTION S MATCH Order o WHERE 1 < o.size «<» 5", "do not chain"),
         ("SUBSCRIPTION S MATCH Order o WHERE o.size > 1 || o.size «<» 5", "write OR"),

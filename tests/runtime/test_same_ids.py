@@ -129,6 +129,44 @@ def test_every_runtime_has_the_same_ids_of_relations_with_runs(spark: SparkSessi
     assert all(row.last == (row.b[-1].x if row.b else None) and row.a.k == row.c.k for row in rows)
 
 
+SEQUENCES = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Rising MATCH A a{2,} NEXT B b+ SHORTEST WHERE a.x > prev(a.x) PER k EMIT D (k = first(a.k), n = count(a))
+SUBSCRIPTION Either MATCH A a NEXT (B b ELSE A c) THEN B d WITHIN 9 SECONDS DISPOSAL FIRST PREFIX
+SUBSCRIPTION Session MATCH A a+ LONGEST WITHIN 4 SECONDS OF PREVIOUS PER k EMIT E (k = first(a.k), n = count(a))
+SUBSCRIPTION Steps MATCH B b+ SHORTEST THEN A a HAVING sum(b.x) > 4 MATCHING STEPWISE PER k
+SUBSCRIPTION Above MATCH D d NEXT E e+ SHORTEST
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_sequences(spark: SparkSession, tmp_path: Path) -> None:
+    rolls, events = Random(6), []
+    for second in range(160):
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
+    given = Given(5, SEQUENCES, (), tuple(events), only_group(fairlead.compile(SEQUENCES)))
+    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
+    plan, table = fairlead.compile(SEQUENCES), pq.read_table(path)
+    query = streams.start(
+        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
+        tmp_path / "checkpoint",
+    )
+    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
+    found = {
+        "event by event": by_engine(plan, table, None),
+        "beside kernels": by_engine(plan, table, 0),
+        "the reference": by_reference(plan, table),
+        "Spark batch": by_columns(batch),
+        "Spark stream": by_columns(streams.frame(query)),
+    }
+    assert {name for name, _ in live} == {"Rising", "Either", "Session", "Steps", "Above"}
+    for name, ids in found.items():
+        assert ids == live, f"{name} differs from live"
+    rows = relations_of(batch, plan, "Session").collect()
+    assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
+
+
 async def followed(given: Given, path: Path) -> Delivered:
     """Published in blocks of all sizes, read by a subscriber from the beginning; and exported."""
     rolls = Random(given.seed)

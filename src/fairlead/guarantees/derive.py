@@ -84,12 +84,14 @@ def _asked_of_branch(branch: Branch) -> Hashable:
     """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
-    bounds = branch.retained, branch.tables
+    bounds = branch.retained, branch.tables, branch.sequence
     return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto, branch.having, bounds
 
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
     """The worst verdict of any rule for any branch; the first such one in the order of branches and rules."""
+    if subscription.has_sequences:
+        return Guarantee(wanted, Verdict.LOST, "a sequence", "not searched for sequences, so nothing is promised")
     verdict = _kept(plan, subscription, wanted, runtime)
     for branch, said in zip(subscription.branches, by_rules, strict=True):
         by_runtime = lost_by_runtime(plan, subscription, branch, wanted, runtime)
@@ -102,6 +104,8 @@ def _by_rules(plan: Plan, subscription: Subscription, wanted: Property) -> ByBra
 
 
 def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Property) -> Iterator[Guarantee]:
+    if subscription.has_sequences:
+        return
     by_options = lost_by_options(subscription, branch, wanted, plan.catalogue)
     if by_options is not None:
         yield by_options

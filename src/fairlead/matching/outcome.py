@@ -30,6 +30,11 @@ def too_many_relations(subscription: str) -> UnsupportedError:
     return UnsupportedError("U005", problem, "write LIMIT n PER EVENT, or a condition, PER or WITHIN that leaves fewer")
 
 
+def too_many_decided(subscription: str) -> UnsupportedError:
+    problem = f"one event decides more than {LIMITS.relations_per_event_max:,} relations of the sequence '{subscription}'"
+    return UnsupportedError("U006", problem, "write DISPOSAL PREFIX INFIX, or a condition, PER or WITHIN that leaves fewer")
+
+
 class SubscriptionMatcher(Protocol):
     """One subscription: ordered events in, matches out. Not guaranteed: anything, if positions do not increase."""
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
@@ -27,7 +26,6 @@ from fairlead.errors import UsageError
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.interpreted.event_lane import Delivered, EventLane
 from fairlead.matching.interpreted.instance import Instance, Key, Pending
-from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.outcome import Match
 from fairlead.model.events.columns import Columns
@@ -52,6 +50,7 @@ from fairlead.runtime.finding_words import (
     unmet,
     waits,
 )
+from fairlead.runtime.sequence_watch import WatchedBranch, WatchedEvent, WatchedSequences
 
 GONE_MAX = 1000
 """Events that WITHIN or a DISPOSAL dropped and that are remembered for a branch: a missing partner is among the last few."""
@@ -81,25 +80,6 @@ class BranchFinding:
 
     def __str__(self) -> str:
         return f"{self.subscription} (branch {self.branch}): {self.verdict}" + "".join(f"\n  {each}" for each in self.reasons)
-
-
-@dataclass
-class WatchedBranch:
-    """What is known so far about the event in one branch."""
-
-    verdict: str = "not read"
-    reasons: tuple[str, ...] = ()
-    keys: tuple[Key, ...] = ()
-    """Those under which it arrives; several where overlapping types name different key attributes."""
-    queued: list[Key] = field(default_factory=list)
-    """Of these, those under which it is, or will be, in a queue."""
-
-
-@dataclass
-class WatchedEvent:
-    position: Position
-    event: Event | None = None
-    watches: dict[tuple[str, int], WatchedBranch] = field(default_factory=dict)
 
 
 def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[BranchFinding]:
@@ -170,14 +150,16 @@ class WatchedLane(EventLane):
         super()._handle(event, watched, delivered)
 
 
-class WatchedSubscription(IncrementalSubscription):
+class WatchedSubscription(WatchedSequences):
     """The engine's matcher; watches one event."""
 
     def __init__(self, subscription: Subscription, catalogue: Catalogue, target: WatchedEvent) -> None:
-        super().__init__(subscription, catalogue)
-        self.target = target
-        pairs = zip(subscription.branches, self.conjunctions, strict=True)
-        self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
+        super().__init__(subscription, catalogue, target)
+        self.plain = {at: each for at, each in enumerate(self.conjunctions) if isinstance(each, Conjunction)}
+        """The branches that are no sequences."""
+        pairs = [(subscription.branches[at], conjunction) for at, conjunction in self.plain.items()]
+        found = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
+        self.closest = dict(zip(self.plain, found, strict=True))
         self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
         """By branch, events that an order dropped: their key and queue."""
         self.turned_away = False
@@ -187,8 +169,8 @@ class WatchedSubscription(IncrementalSubscription):
 
     def arrive(self, event: Event) -> list[Match]:
         if event.position == self.target.position:
-            for number, conjunction in enumerate(self.conjunctions):
-                if event.type in conjunction.routes:
+            for number, conjunction in self.plain.items():
+                if event.type in conjunction.routes.by_type:
                     self._judge(number, conjunction, event)
         return super().arrive(event)
 
@@ -204,7 +186,7 @@ class WatchedSubscription(IncrementalSubscription):
     def _judge(self, number: int, conjunction: Conjunction, event: Event) -> None:
         """Key and attribute conditions, before the event enters."""
         watch = self.target.watches[self.subscription.name, number] = WatchedBranch("no key")
-        for route in conjunction.routes[event.type]:
+        for route in conjunction.routes.by_type[event.type]:
             keyless = [at for at in route.key if event.row[at] is None or event.row[at] != event.row[at]]
             if keyless:
                 watch.reasons = (f"PER {', '.join(self.subscription.per)}: {keyless_words(event, keyless[0])}",)
@@ -269,7 +251,7 @@ class WatchedSubscription(IncrementalSubscription):
 
     def _left(self, number: int, key: Key, queues: Sequence[Sequence[Event]]) -> tuple[str, ...]:
         """For each missing partner, the last events that could have been it and left."""
-        branch, needed = self.subscription.branches[number], self.conjunctions[number].search.needed
+        branch, needed = self.subscription.branches[number], self.plain[number].search.needed
         said: list[str] = []
         for queue, (events, n) in enumerate(zip(queues, needed, strict=True)):
             if len(events) < n:
@@ -355,6 +337,8 @@ class WatchedSubscription(IncrementalSubscription):
         yield from found
 
     def take_due(self) -> Match | None:
+        if not self.is_pending:
+            return super().take_due()
         pending = self.pending[0]
         watch = self.target.watches.get((self.subscription.name, pending.match.branch))
         self.turned_away = False
@@ -368,8 +352,9 @@ class WatchedSubscription(IncrementalSubscription):
 
     def conclude(self) -> None:
         """At the end: what waiting relations still lack."""
+        self.conclude_sequences()
         for (name, number), watch in self.target.watches.items():
-            if name != self.subscription.name or watch.verdict != "waiting" or not watch.queued:
+            if name != self.subscription.name or watch.verdict != "waiting" or not watch.queued or number not in self.plain:
                 continue
             key = watch.queued[0]
             instance = self.instances[number].get(key)
@@ -380,7 +365,7 @@ class WatchedSubscription(IncrementalSubscription):
 
     def _wrong_side(self, number: int, key: Key, instance: Instance, target: Event) -> tuple[str, ...]:
         """If a partner is missing, the conditions that fail for events that came too early."""
-        needed = self.conjunctions[number].search.needed
+        needed = self.plain[number].search.needed
         early = [
             [event for mine, at, event in self.early[number] if (mine, at) == (key, queue)] for queue in range(len(needed))
         ]

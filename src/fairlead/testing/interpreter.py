@@ -28,6 +28,7 @@ from fairlead.model.plans.expression import (
     Logic,
     Negative,
     PositionOf,
+    Previous,
     TimeOf,
     Truth,
 )
@@ -50,6 +51,8 @@ def value(node: Expression, binding: Binding) -> Any:
             return binding[node.slot].position.major
         case TimeOf():
             return binding[node.slot].time
+        case Previous():
+            raise AssertionError("it is asked in the form of model/plans/sequence.py, as_asked")
         case Arithmetic():
             left, right = value(node.left, binding), value(node.right, binding)
             return None if left is None or right is None else arithmetic(node.operator, node.kind)(left, right)

@@ -27,6 +27,7 @@ from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.plans.retention import Retention
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.interpreter import holds
+from fairlead.testing.sequences import LAST_TIME, ReferenceSequence
 
 Run = tuple[Event, ...]
 Members = tuple[Any, ...]
@@ -234,12 +235,20 @@ def flat(members: Iterable[Event | Run]) -> list[Event]:
     return [event for each in members for event in (each if isinstance(each, tuple) else (each,))]
 
 
+def match_of(number: int, branch: Branch, members: Members, deadline: int | None = None) -> Match:
+    runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
+    return Match(number, tuple(flat(members)), deadline, runs)
+
+
 class ReferenceSubscription:
     """A disjunction: its branches in order, an instance of each for every key, and the relations that wait for a deadline."""
 
     def __init__(self, subscription: Subscription, catalogue: Catalogue) -> None:
         self.subscription = subscription
         self.conjunctions: dict[Any, ReferenceConjunction] = {}
+        self.sequences: dict[Any, ReferenceSequence] = {}
+        self.ended: list[tuple[Due, Match, Any]] = []
+        """What a deadline of a sequence has decided, and is not yet taken."""
         self.catalogue = catalogue
         self.pending: list[tuple[Due, Match, ReferenceConjunction, Any]] = []
         self.delivered: list[Any] = []
@@ -252,11 +261,15 @@ class ReferenceSubscription:
         delivered = []
         for number, branch in enumerate(self.subscription.branches):
             for key, names in self.keys(branch, event).items():
+                if branch.sequence is not None:
+                    sequence = self.sequences.setdefault((number, key), ReferenceSequence(self.subscription, branch))
+                    for members in sequence.arrive(event, names, self.seen):
+                        delivered += self.limited(match_of(number, branch, members), key)
+                    continue
                 conjunction = self.conjunctions.setdefault((number, key), ReferenceConjunction(self.subscription, branch))
                 for members in conjunction.arrive(event, names):
                     deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
-                    runs = tuple(len(each) if isinstance(each, tuple) else 1 for each in members) if branch.runs else None
-                    match = Match(number, tuple(flat(members)), max(deadlines, default=None), runs)
+                    match = match_of(number, branch, members, max(deadlines, default=None))
                     if match.deadline is None:
                         delivered += self.limited(match, key)
                     elif self.seen is not None and self.seen > match.deadline:
@@ -292,9 +305,29 @@ class ReferenceSubscription:
         self.seen = time if self.seen is None else max(self.seen, time)
 
     def next_due(self) -> Due | None:
-        return min((due for due, *_ in self.pending), default=None)
+        if self.ended:
+            return self.ended[0][0]
+        return min([*self.open_sequences(), *(due for due, *_ in self.pending)], default=None)
+
+    def open_sequences(self) -> dict[Due, Any]:
+        """When something is decided of them: those that are timed, by their deadline; the others when nothing follows."""
+        return {
+            (each.open.deadline if each.branch.timed else LAST_TIME, (each.rows[0].event.position,), at[0]): at
+            for at, each in self.sequences.items()
+            if each.open is not None
+        }
 
     def take_due(self) -> Match | None:
+        due = self.next_due()
+        assert due is not None
+        at = self.open_sequences().get(due)
+        if at is not None and not self.ended:
+            sequence, number = self.sequences[at], at[0]
+            for members in sequence.decide(due[0] + 1):
+                self.ended.append((due, match_of(number, sequence.branch, members), at[1]))
+        if at is not None or self.ended:
+            ended = self.ended.pop(0) if self.ended else None
+            return next(iter(self.limited(*ended[1:])), None) if ended else None
         entry = min(self.pending, key=lambda each: each[0])
         self.pending.remove(entry)
         _, match, conjunction, key = entry

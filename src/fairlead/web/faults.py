@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from fairlead.errors import DataError, FairleadError, LanguageError, LogError, StateError, UnsupportedError, UsageError
-from fairlead.model.plans.plan import LintWarning
+from fairlead.model.lint_warning import LintWarning
 
 STATUS: dict[type[FairleadError], int] = {
     DataError: 422,

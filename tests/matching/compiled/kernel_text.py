@@ -17,7 +17,7 @@ from fairlead.matching.compiled.representation.formulas import (
     Between,
     Binary,
     Boolean,
-    Choice,
+    ChosenValue,
     Constant,
     Formula,
     FunctionCall,
@@ -176,7 +176,7 @@ class _Parser:
             case ast.BoolOp(op=either, values=values):
                 return Boolean("and" if isinstance(either, ast.And) else "or", tuple(map(self._value, values)))
             case ast.IfExp(test=test, body=yes, orelse=no):
-                return Choice(self._value(yes), self._value(test), self._value(no))
+                return ChosenValue(self._value(yes), self._value(test), self._value(no))
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
                 return Length(Array(name))
             case ast.Call(func=ast.Name(id=name), args=given, keywords=[]):

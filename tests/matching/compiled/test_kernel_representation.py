@@ -29,7 +29,7 @@ from fairlead.matching.compiled.representation.formulas import (
     Between,
     Binary,
     Boolean,
-    Choice,
+    ChosenValue,
     Constant,
     Formula,
     Intrinsic,
@@ -162,7 +162,7 @@ def expressions() -> st.SearchStrategy[Formula]:
             st.builds(NumberComparison, less, sign, less),
             st.builds(lambda x, p, y, q, z: Between(x, (p, q), (y, z)), less, sign, less, sign, less),
             st.builds(Boolean, st.sampled_from(("and", "or")), st.lists(less, min_size=2, max_size=3).map(tuple)),
-            st.builds(Choice, less, less, less),
+            st.builds(ChosenValue, less, less, less),
             st.builds(lambda x, y: Intrinsic("min", (x, y)), less, less),
             st.builds(lambda x: ArrayElement(n, (x,)), less),
         )

@@ -37,6 +37,11 @@ PLANS = {
         "SUBSCRIPTION S MATCH A a+ THEN B b WHERE a.x <= b.x HAVING count(DISTINCT a.x) >= 2 PER k WITHIN 6 SECONDS "
         "EMIT D (k = b.k, n = count(a)) SUBSCRIPTION T MATCH D d AND C c* SUBSCRIPTION U MATCH A a{3,} PER k"
     ),
+    "rows": (
+        "SUBSCRIPTION S MATCH A a+ NEXT (B b ELSE C c) WHERE a.x >= prev(a.x) PER k WITHIN 6 SECONDS "
+        "EMIT D (k = first(a.k), n = count(a)) SUBSCRIPTION T MATCH D d THEN C c+ SHORTEST "
+        "SUBSCRIPTION U MATCH A a+ LONGEST WITHIN 2 SECONDS OF PREVIOUS PER k"
+    ),
     "either": "SUBSCRIPTION S MATCH A a THEN B b OR C c THEN A a WHERE a.x < 3",
 }
 Record = dict[str, Any]

@@ -10,7 +10,7 @@ from fairlead.cli.options import json_option, print_json
 from fairlead.errors import FairleadError, Place
 
 if TYPE_CHECKING:
-    from fairlead.model.plans.plan import LintWarning
+    from fairlead.model.lint_warning import LintWarning
 
 
 @click.command(short_help="Check rule files, and warn about probable mistakes.")

@@ -15,7 +15,8 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.matching.state.encoding import Change
 from fairlead.model.events.verdict import EventVerdict, RevisionVerdict
-from fairlead.model.plans.plan import LintWarning, Plan, Subscription
+from fairlead.model.lint_warning import LintWarning
+from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.relations.relation import PLUS, Relation
 from fairlead.runtime.embedded import Run
 

@@ -41,7 +41,9 @@ def options(node: syntax.Subscription, branches: tuple[Branch, ...], shapes: Seq
                 replace(branch, upto=_slots(leaving.upto, shape, shapes))
                 for branch, shape in zip(branches, shapes, strict=True)
             )
-            single = not matching.all and all(len(branch.upto) == 1 for branch in branches)
+            single = not matching.all and all(
+                len(branch.upto) == 1 and branch.upto[0] not in branch.runs for branch in branches
+            )
             disposal = Disposal.UPTO_LAST if _is_last(leaving) or single else Disposal.UPTO_FIRST
         else:
             disposal = next(each for each in Disposal if each.words == leaving.words)
@@ -57,6 +59,11 @@ def options(node: syntax.Subscription, branches: tuple[Branch, ...], shapes: Seq
 def _matching(clause: syntax.Clause | None) -> Matching:
     if not isinstance(clause, syntax.MatchingClause):
         return Matching.FIRST
+    if "STEPWISE" in clause.words:
+        if "RECENT" in clause.words:
+            fix = "write MATCHING FIRST STEPWISE, with which an attempt continues until it fails"
+            raise Fault("L101", clause.span, "MATCHING RECENT STEPWISE is not supported", fix)
+        return Matching.FIRST_STEPWISE
     return next(each for each in Matching if each.words == clause.words)
 
 
@@ -67,7 +74,7 @@ def _advance(number: syntax.Whole, branches: Sequence[Branch], matching: Matchin
         raise Fault("L076", number.span, problem, "write ADVANCE 2, or DISPOSAL NONE if nothing should leave")
     if number.value == 1:
         return Disposal.FIRST_PREFIX, 0
-    fixed = not matching.all and not any(branch.runs for branch in branches)
+    fixed = not matching.all and not any(branch.runs or branch.sequence for branch in branches)
     if fixed and all(number.value >= len(slots) for branch in branches for slots in branch.slots_of_type.values()):
         return Disposal.PREFIX_INFIX, 0
     return Disposal.ADVANCE, number.value

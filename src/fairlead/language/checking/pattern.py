@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from fairlead.dataclass import dataclass
-from fairlead.language.checking.runs import check_runs
+from fairlead.language.checking.sequence import check_bounds, nested_aliases
 from fairlead.language.checking.type_declarations import unknown_type
 from fairlead.language.checking.typing.scope import AliasMember
 from fairlead.language.parsing import syntax
@@ -37,6 +37,8 @@ class BranchPattern:
     slots: tuple[Slot, ...]
     clauses: tuple[Clause, ...]
     members: Mapping[str, AliasMember]
+    pattern: syntax.Pattern
+    """As it is written."""
 
 
 def shapes(pattern: syntax.Pattern, catalogue: Catalogue) -> tuple[BranchPattern, ...]:
@@ -94,16 +96,20 @@ def _grouped(text: str, joined: str) -> str:
 def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> BranchPattern:
     nodes = tuple(syntax.elements(pattern))
     _check(nodes, catalogue)
-    elements, slots, places = _layout(tuple((n.alias.text, n.type.text, _quantifier(n)) for n in nodes))
+    nested = frozenset(nested_aliases(pattern))
+    elements, slots, places = _layout(tuple((n.alias.text, n.type.text, _held(n, nested)) for n in nodes))
     members = {
         each.alias: AliasMember(
             each.alias, catalogue[each.type], places[each.alias], len(places[each.alias]), each.quantifier.run
         )
         for each in elements
     }
-    precedences = _precedences(pattern, places)
-    check_runs(nodes, slots, [pair for each in precedences for pair in each.orders], catalogue)
-    return BranchPattern(nodes, elements, slots, precedences, members)
+    return BranchPattern(nodes, elements, slots, _precedences(pattern, places), members, pattern)
+
+
+def _held(node: syntax.Element, nested: frozenset[str]) -> Quantifier:
+    """An element of a group or an ELSE holds all its events, or none."""
+    return Quantifier(0, None, run=True) if node.alias.text in nested else _quantifier(node)
 
 
 def _quantifier(node: syntax.Element) -> Quantifier:
@@ -142,6 +148,10 @@ def _check(nodes: tuple[syntax.Element, ...], catalogue: Catalogue) -> None:
             fix = "give each element its own alias" if node.alias.span != node.type.span else f"write {alias} x AND {alias} y"
             raise Fault("L021", node.alias.span, f"two elements are called '{alias}'", fix)
         seen.add(alias)
+        if node.repeat and node.count:
+            raise Fault("L022", node.repeat.span, "an element has either a count or a run", "write q[3] or q{3}")
+        if node.repeat:
+            check_bounds(node.repeat)
         count = node.count.value if node.count else 1
         total += count
         if count < 1 or total > LIMITS.instances_max:

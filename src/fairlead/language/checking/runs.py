@@ -22,12 +22,6 @@ Pairs = Sequence[tuple[int, int]]
 def check_runs(nodes: Sequence[syntax.Element], slots: Sequence[Slot], orders: Pairs, catalogue: Catalogue) -> None:
     """The runs of a branch, whose members clauses put in these orders."""
     spans = {each.alias.text: each.span for each in nodes}
-    for node in nodes:
-        if node.repeat and node.count:
-            raise Fault("L022", node.repeat.span, "an element has either a count or a run", "write q[3] or q{3}")
-        if node.repeat and node.repeat.most is not None and node.repeat.most < max(node.repeat.least, 1):
-            problem = "the run ends before it begins" if node.repeat.most else "a run of no events"
-            raise Fault("L022", node.repeat.span, problem, "write the smaller number first, such as q{2,5}")
     runs = [at for at, slot in enumerate(slots) if slot.run]
     between = {(a, b) for a, s in orders for t, b in orders if s == t and s not in runs}
     for a in runs:

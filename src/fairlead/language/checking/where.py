@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead.language.checking.runs import check_each, check_whole
+from fairlead.language.checking.runs import check_whole
 from fairlead.language.checking.typing.conditions import Conjunct, conjuncts, predicate
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
@@ -20,13 +20,12 @@ Placed = tuple[Conjunct, Predicate]
 
 def where(clause: syntax.Where | syntax.Having, scopes: Sequence[Scope], source: RuleText) -> list[list[Placed]]:
     """For each branch its predicates with their conjuncts."""
-    check = check_whole if isinstance(clause, syntax.Having) else check_each
     placed: list[list[Placed]] = [[] for _ in scopes]
     for conjunct in conjuncts(clause.condition):
         for at in _branches(conjunct, scopes):
-            found, runs = predicate(conjunct, scopes[at], source), scopes[at].runs
-            if runs or isinstance(clause, syntax.Having):
-                check([atom for term in found.condition.terms for atom in term], runs, conjunct.span)
+            found = predicate(conjunct, scopes[at], source)
+            if isinstance(clause, syntax.Having):
+                check_whole([atom for term in found.condition.terms for atom in term], scopes[at].runs, conjunct.span)
             placed[at].append((conjunct, found))
     return placed
 

@@ -17,7 +17,7 @@ from fairlead.model.plans.plan import Branch
 def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W002: `A x AND A y` is not "in any order": both sit in the queue of A."""
     relation = "after" if checked.subscription.matching.recent else "before"
-    for shape in checked.shapes:
+    for shape in checked.assignments:
         ordered = _ordered(shape)
         for one, other in combinations(shape.nodes, 2):
             x, y = one.alias.text, other.alias.text
@@ -34,7 +34,7 @@ def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[LintFindi
 def order_that_never_matches(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W003: THEN asks for the opposite of the order in which the matching option numbers the instances."""
     recent = checked.subscription.matching.recent
-    for shape in checked.shapes:
+    for shape in checked.assignments:
         aliases = {node.alias.text: node for node in shape.nodes}
         for x, y in sorted(_ordered(shape)):
             one, other = shape.members[x], shape.members[y]
@@ -82,7 +82,7 @@ def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]
     if checked.subscription.matching.contiguous:
         return
     for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
-        if checked.subscription.per and len(branch.queue_types) > 1:
+        if branch.sequence is not None or (checked.subscription.per and len(branch.queue_types) > 1):
             continue
         steps: dict[tuple[str, str], int] = {}
         for conjunct, predicate in placed:
@@ -108,7 +108,7 @@ def end_that_cannot_begin(checked: Checked, catalogue: Catalogue) -> Iterator[Li
     if not checked.subscription.per or any(isinstance(each, syntax.DisposalClause) for each in checked.node.clauses):
         return
     for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
-        if len(branch.slots) != 2 or len(branch.queue_types) > 1:
+        if branch.sequence is not None or len(branch.slots) != 2 or len(branch.queue_types) > 1:
             continue
         for conjunct, predicate in placed:
             if predicate.slots == (0, 1) and _differ(predicate, catalogue[branch.slots[0].type]):
@@ -157,7 +157,7 @@ def _is_key(reference: syntax.Reference, alias: str, checked: Checked) -> bool:
     attribute = (reference.attribute or reference.head).text
     having = [
         (branch, shape.members[alias].type.name)
-        for branch, shape in zip(checked.subscription.branches, checked.shapes, strict=True)
+        for branch, shape in zip(checked.subscription.branches, checked.assignments, strict=True)
         if alias in shape.members
     ]
     return bool(having) and all(attribute in dict(branch.keys).get(name, ()) for branch, name in having)
@@ -166,7 +166,7 @@ def _is_key(reference: syntax.Reference, alias: str, checked: Checked) -> bool:
 def _meant(reference: syntax.Reference, checked: Checked) -> str | None:
     """The alias that a reference reads, also where only the attribute is written."""
     head = reference.head.text
-    for shape in checked.shapes:
+    for shape in checked.assignments:
         having = [member.alias for member in shape.members.values() if member.type.attribute(head)]
         if reference.attribute is None and having:
             return having[0]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.clauses.registry import LINT
-from fairlead.language.lint import clauses, conditions, instances, topics
+from fairlead.language.lint import clauses, conditions, instances, sequences, topics
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import LintWarning
+from fairlead.model.lint_warning import LintWarning
 
 RULES: tuple[Rule, ...] = (
     conditions.equality_without_per,
@@ -25,6 +25,10 @@ RULES: tuple[Rule, ...] = (
     instances.broken_rise,
     instances.end_that_cannot_begin,
     *LINT,
+    sequences.end_that_waits,
+    sequences.overlapping_rounds,
+    sequences.rows_without_limit,
+    sequences.counted_too_early,
     conditions.constant,
     conditions.not_in_null,
     clauses.floating_key,

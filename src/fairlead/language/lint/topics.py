@@ -30,6 +30,8 @@ def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
 def _about_order(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> str | None:
     """The clause of a branch that depends on the order of events in different topics, as it is written."""
     topic = [catalogue[slot.type].topic for slot in branch.slots]
+    if branch.sequence is not None and len(set(topic)) > 1:
+        return "a sequence"
     for each in branch.clauses:
         involved = {topic[slot] for slot in each.anchors}
         if isinstance(each, NotingClause):

@@ -58,6 +58,7 @@ ALL_KEYWORDS = (
     ),
     *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END", "DISTINCT"),
     *("ALL", "NONE", "ADVANCE", "UPTO", "LIMIT", "PER EVENT", "RETAIN", "BATCH", "TABLE", "KEY", "FROM"),
+    *("NEXT", "UNTIL", "LONGEST", "SHORTEST", "STEPWISE", "PREVIOUS"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

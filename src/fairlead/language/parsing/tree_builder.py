@@ -160,7 +160,28 @@ def _late(span: Span, parts: list[Any]) -> syntax.Late:
 def _element(span: Span, parts: list[Any]) -> syntax.Element:
     alias = _optional_word(parts)
     repeat = next((each for each in parts if isinstance(each, syntax.Repeat)), None)
-    return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), repeat, span)
+    said: dict[type, Any] = {}
+    for each in parts:
+        if isinstance(each, syntax.Gap | syntax.Ending) and said.setdefault(type(each), each) is not each:
+            raise Fault("L050", each.span, "the element has this twice", "remove one")
+    gap, until = said.get(syntax.Gap), said.get(syntax.Ending)
+    return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), repeat, span, gap, until)
+
+
+def _in_order(span: Span, parts: list[Any]) -> syntax.InOrder:
+    """NEXT is the only word among the parts: THEN is what is meant otherwise."""
+    nexts = [each for each in parts if isinstance(each, Leaf)]
+    skips, made = [], list[Any]()
+    for at, each in enumerate(parts):
+        if not isinstance(each, Leaf):
+            skips += [not isinstance(parts[at - 1], Leaf)] if made else []
+            made.append(each)
+    return syntax.InOrder(tuple(made), span, tuple(skips), _span(nexts[0]) if nexts else None)
+
+
+def _quantifier(span: Span, parts: list[Any]) -> syntax.Repeat:
+    repeat: syntax.Repeat = parts[0]
+    return replace(repeat, end=parts[1].terminal, span=span) if len(parts) > 1 else repeat
 
 
 SIGNS: dict[str, tuple[int, int | None]] = {"PLUS": (1, None), "STAR": (0, None), "QUESTION": (0, 1)}
@@ -235,7 +256,12 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "late": _late,
     "subscription": _subscription,
     "any_of": lambda span, parts: syntax.AnyOf(tuple(parts), span),
-    "in_order": lambda span, parts: syntax.InOrder(tuple(parts), span),
+    "one_of": lambda span, parts: syntax.OneOf(tuple(parts), span),
+    "in_order": _in_order,
+    "repeated_group": lambda span, parts: syntax.Group(parts[0], parts[1], span),
+    "quantifier": _quantifier,
+    "gap": lambda span, parts: syntax.Gap(parts[0], span),
+    "ending": lambda span, parts: syntax.Ending(parts[0], span),
     "all_of": lambda span, parts: syntax.AllOf(tuple(parts), span),
     "group": lambda span, parts: parts[0],
     "element": _element,

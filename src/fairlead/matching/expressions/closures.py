@@ -31,6 +31,7 @@ from fairlead.model.plans.expression import (
     Logic,
     Negative,
     PositionOf,
+    Previous,
     TimeOf,
     Truth,
 )
@@ -85,6 +86,8 @@ def compile_value(node: Expression, types: Sequence[EventType]) -> Evaluator:
             return lambda binding: constant
         case Field():
             return _field(node.slot, node.attribute, types[node.slot])
+        case Previous():
+            raise AssertionError("it is asked in the form of model/plans/sequence.py, as_asked")
         case PositionOf():
             slot = node.slot
             return lambda binding: binding[slot].position.major
@@ -229,9 +232,12 @@ def _of_run(node: Aggregate, schema: EventType) -> Evaluator:
 
     def events(binding: Binding) -> Sequence[Any]:
         held = binding[slot]
-        return held if isinstance(held, tuple) else (held,)
+        return held if isinstance(held, tuple | list) else (held,)
 
     if node.attribute is None:
         return lambda binding: len(events(binding))
     field = _field(0, node.attribute, schema)
+    if function in ("first", "last"):
+        end = 0 if function == "first" else -1
+        return lambda binding: field((events(binding)[end],)) if events(binding) else None
     return lambda binding: aggregate(function, [field((event,)) for event in events(binding)], kind)

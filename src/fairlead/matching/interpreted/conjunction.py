@@ -22,6 +22,7 @@ from fairlead.matching.interpreted.dead_events import is_circular, needs_in_fron
 from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
 from fairlead.matching.interpreted.retention import Table, make_room
+from fairlead.matching.interpreted.routes import Route, Routes
 from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
 from fairlead.matching.noted_events import NotedEventPolicy, noted_event_policy
@@ -30,7 +31,6 @@ from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType
 from fairlead.model.limits import LIMITS
-from fairlead.model.plans.key_parts import KeyPart, is_bucket, key_index, part_of
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.retention import horizons
@@ -125,7 +125,7 @@ class Conjunction:
         are decided when a member arrives, and those that wait."""
         self.outlasts = any(each.before for each in policies)
         """What is noted can be all that an instance has."""
-        self.routes = _routes(branch, catalogue)
+        self.routes = Routes(branch, catalogue)
         self.needs = needs_in_front(branch)
         self.circular = is_circular(self.needs)
 
@@ -133,22 +133,7 @@ class Conjunction:
         return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.noting])
 
     def arrivals(self, event: Event) -> Sequence[tuple[Key, Route]]:
-        """The keys under which the event arrives, each with its route. If types name different key attributes and the event has
-        the same value in them, it arrives once: it is in all its queues before anything is searched."""
-        routes = self.routes.get(event.type, ())
-        found = []
-        for route in routes:
-            key = tuple([event.row[at] for at in route.key])
-            if route.buckets:
-                key = tuple([part.of(value) for part, value in zip(route.buckets, key, strict=True)])
-            if not any(value is None or value != value for value in key):
-                found.append((key, route))
-        if len(found) < 2:
-            return found
-        together: dict[Key, Route] = {}
-        for key, route in found:
-            together[key] = together[key].with_queues_of(route) if key in together else route
-        return list(together.items())
+        return self.routes.arrivals(event)
 
     def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
         """The queues that the event enters and the clauses that note it."""
@@ -299,41 +284,6 @@ class Conjunction:
         if self.outlasts and not any(instance.queues):
             instance.loose = False
         return left
-
-
-@dataclass(frozen=True)
-class Route:
-    """The route of an event of one concrete type in a branch: the attributes of its key, its queues, and who notes it."""
-
-    key: tuple[int, ...]
-    queues: tuple[int, ...]
-    noting: tuple[int, ...]
-    buckets: tuple[KeyPart, ...] = ()
-    """What becomes of each attribute, where the key has buckets."""
-
-    def with_queues_of(self, other: Route) -> Route:
-        queues, noting = sorted({*self.queues, *other.queues}), sorted({*self.noting, *other.noting})
-        return Route(self.key, tuple(queues), tuple(noting), self.buckets)
-
-
-def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]]:
-    """By concrete type. There is one route unless overlapping types of the branch name different key attributes."""
-    keys = dict(branch.keys)
-    routes: dict[str, dict[tuple[str, ...], tuple[list[int], list[int]]]] = {}
-    targets = [(name, at, 0) for at, name in enumerate(branch.queue_types)]
-    targets += [(each.type, at, 1) for at, each in enumerate(branch.noting)]
-    for name, at, side in targets:
-        for concrete in catalogue.accepts(name):
-            routes.setdefault(concrete, {}).setdefault(keys.get(name, ()), ([], []))[side].append(at)
-    return {
-        concrete: tuple(_route(catalogue[concrete], key, *found) for key, found in by_key.items())
-        for concrete, by_key in routes.items()
-    }
-
-
-def _route(schema: EventType, key: tuple[str, ...], queues: list[int], noting: list[int]) -> Route:
-    parts = tuple(map(part_of, key)) if any(map(is_bucket, key)) else ()
-    return Route(tuple(key_index(schema, name) for name in key), tuple(queues), tuple(noting), parts)
 
 
 def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) -> Check:

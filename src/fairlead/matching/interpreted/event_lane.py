@@ -121,10 +121,10 @@ class EventLane:
             due = [(d[0], r.depth, at) for at, r in enumerate(told) if (d := r.matcher.next_due()) and d[0] < time]
             if not due:
                 return
-            running = told[min(due)[2]]
-            match = running.matcher.take_due()
+            deadline, _, at = min(due)
+            match = told[at].matcher.take_due()
             if match is not None:
-                for each in self._deliver(running, match, places.free(), delivered, match.deadline):
+                for each in self._deliver(told[at], match, places.free(), delivered, deadline):
                     self._handle(each, places, delivered)
 
     def _deliver(

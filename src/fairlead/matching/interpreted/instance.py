@@ -34,6 +34,8 @@ class Instance:
     clock: int | None = None
     loose: bool = False
     pending: list[Pending] = field(default_factory=list)
+    search: Any = None
+    """Of a sequence: its search, which follows from the queues."""
 
     def lists(self) -> list[list[Event]]:
         """The queues, then the events that each clause has noted."""

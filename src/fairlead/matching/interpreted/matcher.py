@@ -15,6 +15,7 @@ from fairlead.matching.attempt import Attempt
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.interpreted.runs import flat, lengths
+from fairlead.matching.interpreted.sequence_conjunction import OpenSequences, SequenceConjunction
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
@@ -33,11 +34,19 @@ class IncrementalSubscription:
         self.counts: dict[Key, int] = {}
         """With LIMIT, how many relations were delivered: of each key that it counts apart, or of the empty one."""
         self.attempt = Attempt()
+        self.opens = OpenSequences()
+        self.ended: list[tuple[Due, Match, Key]] = []
+        """What a time has decided of a sequence, and is not yet taken."""
 
     @cached_property
-    def conjunctions(self) -> list[Conjunction]:
+    def conjunctions(self) -> list[Conjunction | SequenceConjunction]:
         """Compiled at the first event: of ten thousand subscriptions most move to kernels before one arrives."""
-        return [Conjunction(self.subscription, branch, self.catalogue, self.attempt) for branch in self.subscription.branches]
+        return [
+            Conjunction(self.subscription, branch, self.catalogue, self.attempt)
+            if branch.sequence is None
+            else SequenceConjunction(self.subscription, branch, self.catalogue)
+            for branch in self.subscription.branches
+        ]
 
     def arrive(self, event: Event) -> list[Match]:
         if event.time is not None:
@@ -48,6 +57,10 @@ class IncrementalSubscription:
             return []
         delivered: list[Match] = []
         for number, conjunction in enumerate(self.conjunctions):
+            if isinstance(conjunction, SequenceConjunction):
+                for key, route in conjunction.routes.arrivals(event):
+                    delivered += self._row(number, conjunction, key, event, route.queues)
+                continue
             for key, route in conjunction.arrivals(event):
                 entered, noted = conjunction.accept(route, event)
                 if entered or noted:
@@ -71,6 +84,28 @@ class IncrementalSubscription:
         self._forget(number, conjunction, key, instance)
         if instance.is_empty():
             del instances[key]
+
+    def _row(
+        self, number: int, conjunction: SequenceConjunction, key: Key, event: Event, queues: tuple[int, ...]
+    ) -> Iterator[Match]:
+        """A row of a sequence."""
+        instances = self.instances[number]
+        instance = instances.get(key)
+        self.attempt.keep(self, number, key, instance)
+        if instance is None:
+            instance = instances[key] = conjunction.create()
+        for members in conjunction.arrive(instance, event, queues, self.seen):
+            if self._admits(key):
+                yield self._sequence(number, members)
+        self._settle_sequence(number, conjunction, key, instance)
+
+    def _settle_sequence(self, number: int, conjunction: SequenceConjunction, key: Key, instance: Instance) -> None:
+        if instance.is_empty():
+            self.instances[number].pop(key, None)
+        self.opens.put(number, key, instance, conjunction.closes(instance))
+
+    def _sequence(self, number: int, members: tuple[Any, ...]) -> Match:
+        return Match(number, flat(members), runs=lengths(members) if self.subscription.branches[number].runs else None)
 
     def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:
         conjunction.forget(instance)
@@ -124,15 +159,30 @@ class IncrementalSubscription:
             for key, instance in instances.items():
                 self.attempt.keep(self, number, key, instance)
             instances.clear()
-        self.pending = []
+        self.pending, self.opens, self.ended = [], OpenSequences(), []
 
     def tell(self, time: int) -> None:
         self.seen = time if self.seen is None else max(self.seen, time)
 
     def next_due(self) -> Due | None:
-        return self.pending[0].due if self.pending and not self.is_done else None
+        if self.is_done:
+            return None
+        if self.ended:
+            return self.ended[0][0]
+        opens = self.opens.first()
+        if opens is not None and (not self.pending or opens[0] < self.pending[0].due):
+            return opens[0]
+        return self.pending[0].due if self.pending else None
 
     def take_due(self) -> Match | None:
+        opens = None if self.ended else self.opens.first()
+        if opens is not None and (not self.pending or opens[0] < self.pending[0].due):
+            self._close(*opens)
+            if not self.ended:
+                return None
+        if self.ended:
+            _, match, key = self.ended.pop(0)
+            return match if self._admits(key) else None
         pending = heapq.heappop(self.pending)
         number, key = pending.match.branch, pending.key
         instances = self.instances[number]
@@ -143,9 +193,19 @@ class IncrementalSubscription:
             del instances[key]
         return pending.match if not pending.cancelled and self._admits(key) else None
 
+    def _close(self, due: Due, key: Key) -> None:
+        """The time of a due has passed."""
+        number = due[2]
+        conjunction, instance = self.conjunctions[number], self.instances[number][key]
+        assert isinstance(conjunction, SequenceConjunction)
+        self.attempt.keep(self, number, key, instance)
+        self.ended += [(due, self._sequence(number, each), key) for each in conjunction.decide(instance, due[0] + 1)]
+        self._settle_sequence(number, conjunction, key, instance)
+
     def clear(self) -> None:
         """Forget everything, after the state was moved."""
         self.instances, self.pending, self.seen, self.counts = [{} for _ in self.subscription.branches], [], None, {}
+        self.opens, self.ended = OpenSequences(), []
 
     def held(self) -> Held:
         """The state itself, not a copy."""
@@ -171,3 +231,10 @@ class IncrementalSubscription:
         self.seen = seen
         self.pending = [each for instances in self.instances for instance in instances.values() for each in instance.pending]
         heapq.heapify(self.pending)
+        self.opens, self.ended = OpenSequences(), []
+        for number, branch in enumerate(self.subscription.branches):
+            for key, instance in [*self.instances[number].items()] if branch.sequence is not None else ():
+                conjunction = self.conjunctions[number]
+                assert isinstance(conjunction, SequenceConjunction)
+                conjunction.decide(instance, seen if branch.timed else None)  # nothing that was not decided before
+                self._settle_sequence(number, conjunction, key, instance)

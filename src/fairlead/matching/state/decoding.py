@@ -198,7 +198,8 @@ class State:
         subscription, events = plan.subscriptions[int(group.subscription[0])], self._all_events(unit, plan.catalogue)
         queued, rows, clock = has_events(group), rows_of(group.words, events), np.full(len(group), NEVER, dtype=np.int64)
         if subscription.is_clocked:
-            clock[queued] = (newest_times(group, rows, events, plan.catalogue) + group.clock)[queued]
+            clocked = queued & np.array([each.sequence is None for each in subscription.branches])[group.branch]
+            clock[clocked] = (newest_times(group, rows, events, plan.catalogue) + group.clock)[clocked]
         parts = keys_of_events(group, rows, subscription.branches, events)
         if not queued.all():
             stored, rest = _fields(self._found[name]), np.flatnonzero(~queued)

@@ -37,6 +37,8 @@ class BranchConditions:
 
     @classmethod
     def of(cls, branch: Branch) -> BranchConditions:
+        if branch.sequence is not None:  # its rows are there whether or not they meet a condition
+            return cls(((),) * len(branch.queue_types), ((),) * len(branch.slots))
         members = [_own(branch.predicates, slot) for slot in range(len(branch.slots))]
         tables = dict(branch.tables)  # they accept whatever has a key
         entered = [

@@ -165,12 +165,12 @@ class _Asked:
             len(branch.queue_types),
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
-            subscription.is_clocked,
+            subscription.is_clocked and branch.sequence is None,
             horizons(subscription, branch),
             tuple(branch.retention.get(name, Retention()).count for name in branch.queue_types),
             tuple(branch.table_queues.items()),
             tuple((each.anchors[0], each.apart_us or 0) for each in branch.waiting),
-            can_be_loose(subscription, branch, catalogue),
+            branch.sequence is None and can_be_loose(subscription, branch, catalogue),
             needs_in_front(branch),
             tuple(
                 (len(branch.queue_types) + at, each.timed and not each.early)

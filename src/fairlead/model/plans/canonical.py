@@ -28,11 +28,13 @@ from fairlead.model.plans.expression import (
     Expression,
     Field,
     Predicate,
+    Previous,
     TimeOf,
     render,
 )
 from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Plan, Subscription
+from fairlead.model.plans.sequence import canonical_text, takes
 
 MIRRORED = {">": "<", ">=": "<="}
 
@@ -116,6 +118,8 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
             match node:
                 case Field():
                     read[types[node.slot]].add(node.attribute)
+                case Previous():
+                    read[types[node.slot]].add(node.attribute)
                 case Aggregate(attribute=str()):
                     read[types[node.slots[0]]].add(str(node.attribute))
         for name, attributes in (*branch.keys, *branch.tables):
@@ -129,6 +133,8 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
 def _predicates(branch: Branch) -> Iterator[Predicate]:
     yield from branch.predicates
     yield from branch.having
+    if branch.sequence is not None:
+        yield from (each.until for each in takes(branch.sequence) if each.until is not None)
     for clause in branch.clauses:
         yield from clause.predicates
 
@@ -145,6 +151,8 @@ def _nodes(branch: Branch) -> Iterator[Expression]:
 
 
 def _uses_time(branch: Branch) -> bool:
+    if branch.sequence is not None and any(each.gap_us is not None for each in takes(branch.sequence)):
+        return True
     return any(each.timed for each in branch.noting) or any(isinstance(node, TimeOf) for node in _nodes(branch))
 
 
@@ -152,6 +160,9 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
     """The content of a branch, without its aliases."""
     names = branch.canonical_names()
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
+    if branch.sequence is not None:
+        ends = {each.slot: canonical_condition(each.until.condition, names) for each in takes(branch.sequence) if each.until}
+        lines.append(f"sequence {canonical_text(branch.sequence, names, ends)}")
     lines += _where("having", branch.having, names)
     lines += sorted(each.line for each in branch.clauses if not isinstance(each, NotingClause))
     for clause in branch.noting:

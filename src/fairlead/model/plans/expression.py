@@ -19,67 +19,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import jsonable
-
-
-class ExpressionNode:
-    """What everybody asks of a node. The answers here are those of a node without parts that reads no event."""
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return ()
-
-    def with_parts(self, *parts: Any) -> Any:
-        """The same node over other parts, as many as it has."""
-        return self
-
-    def text(self, names: Sequence[str]) -> str:
-        """The expression as text, with `names[slot]` for each slot."""
-        raise NotImplementedError
-
-
-class SlotNode(ExpressionNode):
-    """A node that reads one event."""
-
-    slot: int
-
-    @property
-    def slots(self) -> tuple[int, ...]:
-        return (self.slot,)
-
-    def at_slot(self, slot: int) -> Any:
-        """The same of the event at another slot."""
-        return replace(self, slot=slot)  # type: ignore[type-var]
-
-
-class UnaryNode(ExpressionNode):
-    """A node over one part."""
-
-    operand: Expression
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_parts(self, *parts: Any) -> Any:
-        return replace(self, operand=parts[0])  # type: ignore[type-var]
-
-
-class BinaryNode(ExpressionNode):
-    """An operator between two parts."""
-
-    operator: str
-    left: Expression
-    right: Expression
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_parts(self, *parts: Any) -> Any:
-        return replace(self, left=parts[0], right=parts[1])  # type: ignore[type-var]
-
-    def text(self, names: Sequence[str]) -> str:
-        return f"({self.left.text(names)} {self.operator} {self.right.text(names)})"
+from fairlead.model.plans.expression_node import BinaryNode, ExpressionNode, SlotNode, UnaryNode
 
 
 @dataclass(frozen=True)
@@ -133,6 +73,19 @@ class TimeOf(SlotNode):
 
     def text(self, names: Sequence[str]) -> str:
         return f"time({names[self.slot]})"
+
+
+@dataclass(frozen=True)
+class Previous(SlotNode):
+    """`prev(x.attribute, back)`: of the event so many before x in the relation, of those that the type of x accepts."""
+
+    slot: int
+    attribute: str
+    back: int
+    kind: Kind
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"prev({names[self.slot]}.{self.attribute}, {self.back})"
 
 
 @dataclass(frozen=True)
@@ -323,7 +276,7 @@ def _quoted(text: str) -> str:
 
 
 Atom = Compare | IsNull | In | Like | Truth
-Leaf = Field | PositionOf | TimeOf | Aggregate
+Leaf = Field | PositionOf | TimeOf | Previous | Aggregate
 """What reads events: `slots` says which, `at_slot` is the same of another."""
 Expression = Literal | Leaf | Arithmetic | Negative | Call | Logic | CaseWhen | Cast | Atom
 
@@ -343,6 +296,10 @@ class Predicate:
     condition: Condition
     slots: tuple[int, ...]
     text: str = ""
+    about: int | None = None
+    """In a sequence: the slot for which an event is taken when this is asked."""
+    looks_back: int = 0
+    """The largest number of events that its prev() goes back; where there are fewer, it is not asked."""
 
     @property
     def is_unary(self) -> bool:

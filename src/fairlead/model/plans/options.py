@@ -15,6 +15,7 @@ class Matching(Enum):
     FIRST_CONTIGUOUS = ("FRC", "FIRST CONTIGUOUS")
     RECENT = ("MR", "RECENT")
     RECENT_CONTIGUOUS = ("MRC", "RECENT CONTIGUOUS")
+    FIRST_STEPWISE = ("FS", "FIRST STEPWISE")
     ALL = ("AL", "ALL")
     ALL_CONTIGUOUS = ("ALC", "ALL CONTIGUOUS")
     ALL_RECENT = ("AR", "ALL RECENT")
@@ -37,6 +38,11 @@ class Matching(Enum):
     def contiguous(self) -> bool:
         """The instances of one type are adjacent in that type's queue."""
         return "CONTIGUOUS" in self.words
+
+    @property
+    def stepwise(self) -> bool:
+        """A row that fits is taken, and never given back."""
+        return "STEPWISE" in self.words
 
     @property
     def all(self) -> bool:

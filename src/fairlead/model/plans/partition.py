@@ -108,7 +108,7 @@ def partition(plan: Plan, since: Mapping[str, int] | None = None) -> tuple[Unit,
     for each in delivered:  # 3
         if each.name not in placed:
             first = next(iter(homes.values()))
-            stays, moment = each.waits, begun.get(each.name, START)
+            stays, moment = each.by_time, begun.get(each.name, START)
             copy = next((one for one in apart if each.name in one.above and one.since == moment), None)
             if copy is not None and not stays:
                 copy.delivered.add(each.name)  # it runs there anyway
@@ -157,8 +157,8 @@ def alone(plan: Plan, names: Sequence[str]) -> Plan:
 
 
 def derivations(plan: Plan, names: Iterable[str]) -> Counter[str] | None:
-    """By type, how many events an event of it derives that one of these reads; None if some event can derive several, or
-    something waits before it derives."""
+    """By type, how many events an event of it derives that one of these reads; None if some event can derive several, as with
+    sequences, or something waits before it derives."""
     chosen = [plan[name] for name in names]
     read = {name for each in chosen for name in plan.derived_types(each)}
     counts: Counter[str] = Counter()
@@ -166,7 +166,7 @@ def derivations(plan: Plan, names: Iterable[str]) -> Counter[str] | None:
         if each.emits not in read:
             continue
         for branch in each.branches:
-            if branch.waiting or (each.matching.all and each.limit_per_event != 1):
+            if branch.waiting or branch.sequence is not None or (each.matching.all and each.limit_per_event != 1):
                 return None
             keys = dict(branch.keys)
             for name, _ in {(name, keys.get(named)) for named, name in _accepted(branch.queue_types, plan.catalogue)}:

@@ -17,15 +17,16 @@ from itertools import islice
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import Place, bounded, printable, require_registered
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
 from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.types import Catalogue
 from fairlead.model.guarantee import Guarantee
+from fairlead.model.lint_warning import LintWarning
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.expression import Expression, Predicate
 from fairlead.model.plans.options import Disposal, Matching
 from fairlead.model.plans.retention import Retention
+from fairlead.model.plans.sequence import SequencePart
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,10 @@ class Branch:
     """The slots of the element that DISPOSAL UPTO names."""
     having: tuple[Predicate, ...] = ()
     """Conditions on whole runs: what they read of a run are aggregates."""
+    sequence: SequencePart | None = None
+    """The pattern over the rows of a key, if the branch is a sequence."""
+    timed: bool = False
+    """A sequence that can end because a time passes."""
     retained: tuple[tuple[str, Retention], ...] = ()
     """The bounds of RETAIN, by the types of the queues, sorted."""
     tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -242,7 +247,7 @@ class Subscription:
 
     def disposal_of(self, branch: Branch) -> Disposal:
         """ADVANCE n is PREFIX INFIX where a match has no more than n events of a type."""
-        if self.disposal is not Disposal.ADVANCE or self.matching.all:
+        if self.disposal is not Disposal.ADVANCE or self.matching.all or branch.sequence is not None:
             return self.disposal
         most = max(map(len, branch.slots_of_type.values()))
         return Disposal.PREFIX_INFIX if self.advance >= most else self.disposal
@@ -261,11 +266,24 @@ class Subscription:
     @cached_property
     def waits(self) -> bool:
         """Some of its relations wait until a time has passed, so it needs the time."""
-        return any(branch.waiting for branch in self.branches)
+        return any(branch.waiting or branch.timed for branch in self.branches)
+
+    @property
+    def by_time(self) -> bool:
+        """A time can decide relations; of sequences that are not timed, the end of everything."""
+        return self.waits or self.has_sequences
+
+    @cached_property
+    def has_sequences(self) -> bool:
+        return any(branch.sequence is not None for branch in self.branches)
 
     @cached_property
     def has_runs(self) -> bool:
         return any(branch.runs for branch in self.branches)
+
+    @property
+    def by_event(self) -> bool:  # there may be no machine code for it
+        return self.has_runs or self.has_sequences
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -276,24 +294,6 @@ class Subscription:
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
         """The concrete event types that the subscription reads; heartbeats are always among them."""
         return catalogue.input_of(self.types)
-
-
-@dataclass(frozen=True)
-class LintWarning:
-    """A lint finding: the text is legal but probably not what was meant."""
-
-    code: str
-    problem: str
-    fix: str
-    place: Place | None = None
-    subscription: str | None = None
-
-    def __post_init__(self) -> None:
-        require_registered(self.code)
-
-    def __str__(self) -> str:
-        where = f" {self.place}" if self.place else ""
-        return printable(f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}")
 
 
 @dataclass(frozen=True)

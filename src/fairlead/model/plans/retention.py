@@ -68,11 +68,12 @@ class Horizon:
 
 
 def horizons(subscription: Subscription, branch: Branch) -> tuple[Horizon, ...]:
-    """Of each queue of the branch; tables have none."""
+    """Of each queue of the branch; tables and the rows of sequences have none."""
     found = []
     for at, name in enumerate(branch.queue_types):
         mine = branch.retention.get(name, Retention())
-        found.append(Horizon() if at in branch.table_queues else Horizon(subscription.within_us, mine.span_us, mine.batch))
+        unbounded = at in branch.table_queues or branch.sequence is not None
+        found.append(Horizon() if unbounded else Horizon(subscription.within_us, mine.span_us, mine.batch))
     return tuple(found)
 
 

@@ -33,9 +33,10 @@ PaperCell = tuple[Matching, Disposal]
 Cell = PaperCell | tuple[Matching, Disposal, bool]
 """With KEEP of the first type, if that is true."""
 CELLS: tuple[PaperCell, ...] = tuple((matching, disposal) for matching in PAPER_MATCHINGS for disposal in PAPER_DISPOSALS)
+MATCHINGS = [each for each in Matching if not each.stepwise]
 MORE_CELLS: tuple[Cell, ...] = (
-    *((matching, disposal) for matching in Matching for disposal in Disposal if (matching, disposal) not in CELLS),
-    *((matching, disposal, True) for matching in Matching for disposal in Disposal if disposal is not Disposal.NONE),
+    *((matching, disposal) for matching in MATCHINGS for disposal in Disposal if (matching, disposal) not in CELLS),
+    *((matching, disposal, True) for matching in MATCHINGS for disposal in Disposal if disposal is not Disposal.NONE),
 )
 """The options that the papers do not have. (KEEP with NONE is NONE.)"""
 LIVENESS = frozenset({Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY})

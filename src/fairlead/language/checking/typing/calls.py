@@ -10,6 +10,7 @@ from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Kind
+from fairlead.model.limits import LIMITS
 from fairlead.model.plans.expression import (
     AGGREGATES,
     DISTINCT,
@@ -17,14 +18,16 @@ from fairlead.model.plans.expression import (
     Aggregate,
     Call,
     Expression,
+    Field,
     Literal,
     PositionOf,
+    Previous,
     TimeOf,
 )
 from fairlead.model.plans.function_table import FUNCTIONS
 from fairlead.model.plans.text_tests import PatternTooLong, network, regular_expression
 
-OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time")
+OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time", "prev")
 """Functions whose argument is an event or its instances, not a value."""
 
 CASTS = ("cast", "try_cast")
@@ -136,6 +139,8 @@ def joined(node: syntax.Arithmetic, left: Expression, right: Expression) -> Expr
 
 
 def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:
+    if name == "prev":
+        return _previous(node, scope)
     argument = node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(argument, syntax.Reference):
         example = f"{name}(q)" if name in ("position", "time", "count") else f"{name}(q.value)"
@@ -164,6 +169,26 @@ def _of_one(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
     if slot is None:
         return Literal(None, Kind.BIGINT if name == "position" else Kind.TIMESTAMP)
     return PositionOf(slot) if name == "position" else TimeOf(slot)
+
+
+def _previous(node: syntax.Call, scope: Scope) -> Previous:
+    """`prev(q.x)` or `prev(q.x, 2)`"""
+    argument, *further = node.arguments or (None,)
+    if not isinstance(argument, syntax.Reference) or len(further) > 1 or node.distinct:
+        problem = "prev accepts an attribute of an element, and how many events to go back"
+        raise Fault("L104", node.span, problem, "write, for example, prev(q.value) or prev(q.value, 2)")
+    back = 1
+    for each in further:
+        back = int(each.text) if isinstance(each, syntax.Number) and each.text.isdigit() and len(each.text) < 9 else 0
+        if not 1 <= back <= LIMITS.instances_max:
+            problem = f"prev goes back a fixed number of events, 1 to {LIMITS.instances_max}"
+            raise Fault("L104", each.span, problem, f"write, for example, prev({argument}, 2)")
+    if not scope.steps:
+        problem = "prev is about the event before the one that is being taken, so it belongs to WHERE and UNTIL"
+        raise Fault("L104", node.span, problem, "move the condition to the WHERE of the pattern, or use first or last")
+    field = scope.value(argument)
+    assert isinstance(field, Field)  # the branch has every element that its conditions name
+    return Previous(field.slot, field.attribute, back, field.kind)
 
 
 def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expression:

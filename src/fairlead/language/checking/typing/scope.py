@@ -40,6 +40,9 @@ class Scope:
     whole: bool = False
     """A run is one thing here, of which only aggregates are values. Otherwise a condition is about each of its events."""
 
+    steps: bool = False
+    """prev() can be used: the condition is asked when an event is taken."""
+
     def one(self, member: AliasMember, span: Span, attribute: str) -> None:
         """Raises unless the name stands for one event here."""
         if member.run and self.whole:

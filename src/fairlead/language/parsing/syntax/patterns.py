@@ -1,4 +1,4 @@
-"""Patterns as they are written: elements, combined by AND, THEN and OR.
+"""Patterns as they are written: elements, combined by AND, THEN, NEXT, ELSE and OR.
 
 Gives: their nodes, and `elements`, those of a pattern.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.language.parsing.fault import Span
-from fairlead.language.parsing.syntax.words import Whole, Word, node
+from fairlead.language.parsing.syntax.expressions import Expression
+from fairlead.language.parsing.syntax.words import Duration, Whole, Word, node
 
 
 @node
@@ -17,6 +18,24 @@ class Repeat:
 
     least: int
     most: int | None
+    span: Span
+    end: str | None = None
+    """LONGEST or SHORTEST, if that is written."""
+
+
+@node
+class Gap:
+    """`WITHIN duration OF PREVIOUS`"""
+
+    duration: Duration
+    span: Span
+
+
+@node
+class Ending:
+    """`UNTIL condition`"""
+
+    condition: Expression
     span: Span
 
 
@@ -28,6 +47,21 @@ class Element:
     count: Whole | None
     repeat: Repeat | None
     span: Span
+    gap: Gap | None = None
+    until: Ending | None = None
+
+
+@node
+class Group:
+    """`( … )+`: a part of the pattern, any number of times."""
+
+    pattern: Pattern
+    repeat: Repeat
+    span: Span
+
+    @property
+    def parts(self) -> tuple[Pattern, ...]:
+        return (self.pattern,)
 
 
 @node
@@ -40,7 +74,19 @@ class AllOf:
 
 @node
 class InOrder:
-    """`a THEN b`"""
+    """`a THEN b`, `a NEXT b`"""
+
+    parts: tuple[Pattern, ...]
+    span: Span
+    skips: tuple[bool, ...] = ()
+    """For each part after the first: whether rows may be skipped before it (THEN). Empty: before all of them."""
+    next_span: Span | None = None
+    """The first NEXT."""
+
+
+@node
+class OneOf:
+    """`a ELSE b`"""
 
     parts: tuple[Pattern, ...]
     span: Span
@@ -54,7 +100,7 @@ class AnyOf:
     span: Span
 
 
-Pattern = Element | AllOf | InOrder | AnyOf
+Pattern = Element | Group | AllOf | InOrder | OneOf | AnyOf
 
 
 def elements(pattern: Pattern) -> Iterator[Element]:
@@ -64,3 +110,10 @@ def elements(pattern: Pattern) -> Iterator[Element]:
     else:
         for part in pattern.parts:
             yield from elements(part)
+
+
+def has_all_of(pattern: Pattern) -> bool:
+    """Whether it has an AND."""
+    if isinstance(pattern, Element):
+        return False
+    return isinstance(pattern, AllOf) or any(map(has_all_of, pattern.parts))

@@ -31,7 +31,7 @@ from fairlead.matching.compiled.representation.formulas import (
     Between,
     Binary,
     Boolean,
-    Choice,
+    ChosenValue,
     Constant,
     Formula,
     FunctionCall,
@@ -170,7 +170,7 @@ class Evaluation(ControlFlow):
                 ways.append((Value(code, TRUTH), self.block, self._hole()))
         return self._met(ways, TRUTH, [f"br label %{end}"] * len(ways), end)
 
-    def _choice(self, node: Choice) -> Value:
+    def _choice(self, node: ChosenValue) -> Value:
         yes, no, end = self._label("yes"), self._label("no"), self._label("end")
         self._branch(node.test, yes, no)
         ways = []
@@ -334,7 +334,7 @@ _VALUES: dict[type, Callable[[Evaluation, Any], Value]] = {
     NumberComparison: Evaluation._comparison,
     Between: Evaluation._between,
     Boolean: Evaluation._boolean,
-    Choice: Evaluation._choice,
+    ChosenValue: Evaluation._choice,
     FunctionCall: Evaluation._called,
     Intrinsic: Evaluation._intrinsic,
 }

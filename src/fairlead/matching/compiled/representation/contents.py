@@ -16,7 +16,7 @@ from fairlead.matching.compiled.representation.formulas import (
     Between,
     Binary,
     Boolean,
-    Choice,
+    ChosenValue,
     Constant,
     Formula,
     FunctionCall,
@@ -56,7 +56,7 @@ _CHILDREN: dict[type, Callable[[Any], Iterable[Any]]] = {
     NumberComparison: lambda node: (node.left, node.right),
     Between: lambda node: (node.left, *node.others),
     Boolean: lambda node: node.values,
-    Choice: lambda node: (node.yes, node.test, node.no),
+    ChosenValue: lambda node: (node.yes, node.test, node.no),
     FunctionCall: lambda node: node.arguments,
     Intrinsic: lambda node: node.arguments,
 }
@@ -134,8 +134,8 @@ def replaced(node: Any, place: Callable[[SlotColumn | SlotField], Formula]) -> A
             return Between(replaced(node.left, place), node.signs, tuple([replaced(each, place) for each in node.others]))
         case Boolean():
             return Boolean(node.operator, tuple([replaced(each, place) for each in node.values]))
-        case Choice():
-            return Choice(replaced(node.yes, place), replaced(node.test, place), replaced(node.no, place))
+        case ChosenValue():
+            return ChosenValue(replaced(node.yes, place), replaced(node.test, place), replaced(node.no, place))
         case FunctionCall() | Intrinsic():
             return type(node)(node.function, tuple([replaced(each, place) for each in node.arguments]))
     raise TypeError(type(node).__name__)

@@ -1,8 +1,8 @@
 """The formulas of a kernel: numbers, elements of arrays, operators, calls.
 
 Python's operators make nodes: `queues[at, HEAD] != NONE` is a `NumberComparison` of an `ArrayElement` with a `Constant`. `and`,
-`or`, `not` and `… if … else …` cannot be overloaded: `all_of`, `any_of`, `negated` and `Choice` stand for them. Because `==`
-makes a node too, nodes are equal only if they are the same object; `same` in contents.py compares what they say.
+`or`, `not` and `… if … else …` cannot be overloaded: `all_of`, `any_of`, `negated` and `ChosenValue` stand for them. Because
+`==` makes a node too, nodes are equal only if they are the same object; `same` in contents.py compares what they say.
 
 A `Constant` may have a name (that of a field or counter): the text that people read shows it (text.py).
 
@@ -184,7 +184,7 @@ class Boolean(Formula):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Formula):
+class ChosenValue(Formula):
     """`yes if test else no`: only one of them is evaluated."""
 
     yes: Formula
@@ -250,9 +250,9 @@ def negated(test: Formula) -> Formula:
     return Unary("not", test)
 
 
-def choice(yes: Operand, test: Formula, no: Operand) -> Choice:
+def choice(yes: Operand, test: Formula, no: Operand) -> ChosenValue:
     """`yes if test else no`"""
-    return Choice(formula(yes), test, formula(no))
+    return ChosenValue(formula(yes), test, formula(no))
 
 
 def between(low: int, value: Formula, high: int) -> Between:

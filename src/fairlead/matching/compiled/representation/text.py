@@ -17,7 +17,7 @@ from fairlead.matching.compiled.representation.formulas import (
     Between,
     Binary,
     Boolean,
-    Choice,
+    ChosenValue,
     Constant,
     Formula,
     FunctionCall,
@@ -102,7 +102,7 @@ def _boolean(node: Boolean, named: bool) -> tuple[str, int]:
     return f" {node.operator} ".join([text_of(each, level + 1, named) for each in node.values]), level
 
 
-def _choice(node: Choice, named: bool) -> tuple[str, int]:
+def _choice(node: ChosenValue, named: bool) -> tuple[str, int]:
     yes, test = text_of(node.yes, EITHER, named), text_of(node.test, EITHER, named)
     return f"{yes} if {test} else {text_of(node.no, CHOICE, named)}", CHOICE
 
@@ -122,7 +122,7 @@ _EXPRESSIONS: dict[type, Callable[[Any, bool], tuple[str, int]]] = {
     NumberComparison: _comparison,
     Between: _between,
     Boolean: _boolean,
-    Choice: _choice,
+    ChosenValue: _choice,
     FunctionCall: _call,
     Intrinsic: _call,
     SlotColumn: lambda node, named: (f"column{node.column}_of_{node.slot}", ATOM),

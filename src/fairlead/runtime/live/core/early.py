@@ -238,6 +238,7 @@ def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
         and all(
             len(branch.slots) == 1
             and not branch.runs
+            and branch.sequence is None
             and not branch.noting
             and all(reads_only_events(each.condition) for each in branch.predicates)
             and (branch.emission is None or all(reads_no_position(value) for _, value in branch.emission.fields))

@@ -208,9 +208,10 @@ def _same(text: str, rows: int) -> pa.Array:
 
 
 def _at_one_event(subscription: Subscription) -> int:
-    """How many relations one event can complete: one for each branch and key, with MATCHING ALL up to the limit."""
+    """How many relations one event can complete: one for each branch and key, with MATCHING ALL and sequences up to a limit."""
     searches = sum(max(1, len({attributes for _, attributes in branch.keys})) for branch in subscription.branches)
-    each = (subscription.limit_per_event or LIMITS.relations_per_event_max) if subscription.matching.all else 1
+    several = subscription.matching.all or subscription.has_sequences
+    each = (subscription.limit_per_event or LIMITS.relations_per_event_max) if several else 1
     return searches * each
 
 
