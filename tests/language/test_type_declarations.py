@@ -64,7 +64,7 @@ def test_words_of_the_language_may_be_attributes():
         ("L011", "TYPE T (a «VARCHARACTERS»)", "use BOOLEAN"),
         ("L011", "TYPE T (a «VARCHAR»(10))", "use STRING"),
         ("L011", "TYPE T (a «bool»)", "use BOOLEAN"),
-        ("L011", "TYPE T (a «Float»)", "use DOUBLE"),
+        ("L011", "TYPE T (a «Float64»)", "use DOUBLE"),
         ("L011", "TYPE T (a «DateTime»)", "use TIMESTAMP"),
         ("L011", "TYPE T (a INT(«5»))", "only DECIMAL"),
         ("L011", "TYPE T (a DECIMAL(«39», 2))", "precision is 1 to 38"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import random
 import re
 import ssl
@@ -19,6 +20,7 @@ import pytest
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.rights.policy import policy_of
 from fairlead.web.gateway import Settings
+from fairlead.web.handlers import LONG, OBJECT_BYTES_MAX, PARTS_MAX
 from fairlead.web.serving import gateway
 from tests.root import ROOT
 from tests.web.served import RULES, Asker, asking, run
@@ -61,6 +63,16 @@ def test_a_name_that_is_pointed_here_is_refused() -> None:
                 assert ("code" in told and told["code"]) == ("A279" if status == 421 else False)
             rebound = {"Host": "evil.example", "Origin": "http://evil.example"}
             assert (await asker.post("/events", [], headers=rebound))[0] == 421
+
+    run(work)
+
+
+def test_an_origin_that_is_no_address_is_refused() -> None:
+    async def work() -> None:
+        async with asking() as asker:
+            for origin in ("http://[evil", "http://[::1", "null", "//", "http://a:99999999", "http://]", "x" * 5000):
+                status, told = await asker.ask("GET", "/types", headers={"Origin": origin})
+                assert (status, told["code"]) == (403, "A273"), origin
 
     run(work)
 
@@ -439,5 +451,36 @@ def test_every_response_has_security_headers() -> None:
                     assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
                     assert response.headers["Cache-Control"] == "no-store"
                     assert response.headers["Server"] == "fairlead"
+
+    run(work)
+
+
+@pytest.mark.parametrize("part", [b"[],", b"{},", b"0\n"], ids=["lists", "objects", "lines"])
+def test_bodies_of_countless_records_are_not_read(part: bytes) -> None:
+    """A body that takes eighty times its size in memory."""
+
+    async def work() -> None:
+        async with asking() as asker:
+            await asker.declare()
+            kind = {"Content-Type": "application/x-ndjson" if part.endswith(b"\n") else "application/json"}
+            body = part * (PARTS_MAX + 1)
+            status, told = await asker.ask("POST", "/events", data=io.BytesIO(b"[" + body + b"0]"), headers=kind)
+            assert (status, told["code"]) == (413, "A270")
+            some = [{"type": "A", "k": k, "x": 0} for k in range(20_000)]
+            assert (await asker.post("/events", some))[0] == 202
+
+    run(work)
+
+
+def test_only_events_have_large_bodies() -> None:
+    async def work() -> None:
+        async with asking() as asker:
+            for path in ("/types", "/subscriptions", "/subscriptions/desk/acknowledgements"):
+                body = b'{"text": [' + b"[]," * (OBJECT_BYTES_MAX // 3) + b"1]}"
+                json = {"Content-Type": "application/json"}
+                status, told = await asker.ask("POST", path, data=io.BytesIO(body), headers=json)
+                assert (status, told["code"]) == (413, "A270"), path
+                status, told = await asker.ask("POST", path, data=body[: LONG * 2] + b"1]}", headers=json)  # parsed in a thread
+                assert (status, told["code"]) == (400, "A274"), path
 
     run(work)

@@ -19,13 +19,18 @@ from fairlead.transport.files.documents import json_value
 from fairlead.web.access.scopes import check_declarations, check_declare, check_name, check_operator, check_records, check_type
 from fairlead.web.bodies import Bodies, Placed
 from fairlead.web.faults import warning
-from fairlead.web.gateway import CALLER, GATEWAY, Gateway
+from fairlead.web.gateway import CALLER, GATEWAY, Gateway, user_of
 from fairlead.web.metrics import CONTENT
 from fairlead.web.streams.asked import start_of
 
 HEALTH_SECONDS = 3.0
 LONG = 200_000
 """Bytes of a body from which parsing it takes more than some milliseconds."""
+PARTS_MAX = 400_000
+"""Lists, objects and lines of a body, each of which takes some hundred bytes in memory: twice what fits into a body of whole
+records."""
+OBJECT_BYTES_MAX = 1_000_000
+"""A body that is no events: ten times the longest rules, which JSON may escape."""
 UNKNOWN_MAX = 4
 """Unknown types of a request that are looked up in the log."""
 
@@ -72,6 +77,9 @@ async def _records(gateway: Gateway, request: web.Request, body: bytes) -> list[
 
 async def _read(bodies: Bodies, headers: Sequence[tuple[str, str]], body: bytes, type: str | None) -> list[Placed]:
     """A long body is parsed in a thread, so that other requests are answered meanwhile."""
+    if sum(map(body.count, (b"[", b"{", b"\n"))) > PARTS_MAX:
+        problem = f"the body has more than {PARTS_MAX:,} records, lists and lines"
+        raise UsageError("A270", problem, "send it in several requests", "body")
     if len(body) < LONG:
         return bodies.records(headers, body, type)
     return await asyncio.to_thread(bodies.records, headers, body, type)
@@ -109,7 +117,7 @@ async def subscribe(request: web.Request) -> web.Response:
     await gateway.check_rules(request[CALLER], name, rules)
     async with gateway.sessions.turn(name):
         await gateway.sessions.end(name)
-        async with gateway.client.subscribe(rules, name=name, start=start) as sub:
+        async with gateway.sessions.subscription(user_of(request), name, rules, start) as sub:
             plan = sub.plan
     told = {
         "name": name,
@@ -174,8 +182,13 @@ async def _text(request: web.Request) -> str:
 
 
 async def _object(request: web.Request) -> dict[str, Any]:
+    body = await request.read()
+    if len(body) > OBJECT_BYTES_MAX:
+        raise UsageError(
+            "A270", f"the body is larger than {OBJECT_BYTES_MAX:,} bytes", "send an object as /openapi.json describes"
+        )
     try:
-        found = json_value(await request.read())
+        found = json_value(body) if len(body) < LONG else await asyncio.to_thread(json_value, body)
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -13,6 +13,7 @@ from fairlead.errors import UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.planning.eligibility import require_kernels
 from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
@@ -37,8 +38,9 @@ def check(case: Case, rng: Random) -> None:
     expected = shown(ReferenceMatcher(plan).run(events, until))
     lanes = (None, -1) if has_kernels(plan) else (None,)
     dumps = []
+    lane: int | None
     for lane in lanes:
-        engine, found = Engine(plan, kernels_from=lane), []
+        engine, found = Engine(plan, kernels_from=lane), list[Relation]()
         reloads = {rng.randrange(len(batches)) for _ in range(2)}
         for at, columns in enumerate(batches):
             found += engine.feed(columns)

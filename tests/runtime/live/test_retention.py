@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -18,9 +19,10 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.publisher.publisher import Publisher
+from fairlead.runtime.live.retention import resume_places
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
-from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.block_filter import ROUTES, Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.log_place import LogPlace
 from fairlead.transport.log.memory_log import MemoryLog
@@ -436,3 +438,39 @@ async def left_of(fl: Client, name: str) -> list[dict[str, Any]]:
     blocks = await taken(fl.log, stream, state.last - state.first + 1, after=state.first - 1)
     columns = columns_of(blocks, {name: event_type}, 0)
     return columns.tables[name].to_pylist() if name in columns.tables else []
+
+
+class AskedLog(MemoryLog):
+    """Remembers which types were looked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Sequence[str]] = []
+
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        self.asked += [] if only is None else [only.types]
+        return await super().last(stream, only)
+
+
+def test_a_record_decides_neither_how_long_retention_looks_nor_how_it_ends() -> None:
+    """Users write their own records: one named a route of 10^9 letters, or more types than there are."""
+    part = {"types": [*(f"T{n}" for n in range(1000)), *["A"] * 1000], "topics": ["main"], "stream": "x"}
+    group: dict[str, Any] = {"names": ["S"], "parts": [part], "origin": 0, "silent_until": None, "count": None, "digest": None}
+    told = {"rules": "", "text": "", "digest": "", "groups": {"k": group}}
+
+    async def work() -> None:
+        log = AskedLog()
+        await stored(log, told)
+        await resume_places(log, {("main",): await log.open_topics(["main"])})
+        assert log.asked == [("A", "Heartbeat")]
+        for route in (-1, ROUTES, 10**9, 10**18):
+            group["routes"] = {"A": route}
+            await stored(log, told)
+            with pytest.raises(StateError, match="S147 the entry 'desk' of the table FL_SUBS is not readable"):
+                await resume_places(log, {})
+
+    async def stored(log: Log, told: dict[str, Any]) -> None:
+        await log.put("FL_TYPES", "A", b"{}")
+        await log.put(SUBSCRIBERS, "desk", json.dumps(told).encode())
+
+    run(work)

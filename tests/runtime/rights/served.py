@@ -52,13 +52,13 @@ OWN = {
     "desk": [
         r"fl\.e\.[a-z]+\.Heartbeat\.(desk|=pulse)\..*",
         rf"{TABLE}(SUBS|ACKS|RECEIPTS|SINKS)\.desk",
-        rf"{TABLE}(LEASES|ORIGINS)\.[^.]+",
+        rf"{TABLE}(LEASES\.user\.desk|ORIGINS)\.[^.]+",
     ],
     "both": [
         r"fl\.e\.a\.A\.both\..*",
         rf"fl\.e\.a\.Seen\.{DERIVED}",
         rf"{TABLE}(SUBS|ACKS|RECEIPTS|SINKS)\.both",
-        rf"{TABLE}(LEASES|ORIGINS)\.[^.]+",
+        rf"{TABLE}(LEASES\.user\.both|ORIGINS)\.[^.]+",
     ],
     "clock": [r"fl\.e\.[a-z]+\.Heartbeat\.clock\..*"],
     "maker": [rf"fl\.e\.c\.[^.]+\.{DERIVED}", rf"{TABLE}TYPES\.[^.]+"],

@@ -26,6 +26,7 @@ from fairlead.runtime.live.stream_removal import KEY, end_removal, plan_removal
 from fairlead.runtime.rights.check import check
 from fairlead.runtime.rights.policy import policy_of
 from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.jetstream.reports import SUBJECTS_MAX
 from fairlead.transport.log.jetstream.server import Server
 from tests.cli.shop import fairlead as fairlead_command
 from tests.runtime.live.reading import rows_of, some
@@ -130,7 +131,7 @@ CHANGE = [
     ("$KV.FL_RECEIPTS.boss", b"{}"),
     ("$KV.FL_ROUTES.A", b"{}"),
     ("$KV.FL_LINEAGES.x", b"[]"),
-    *((f"$KV.FL_LEASES.{key}", REMOVAL) for key in ("sweep", KEY)),
+    *((f"$KV.FL_LEASES.{key}", REMOVAL) for key in ("sweep", KEY, "x", "user.x", "user.boss.x", "user.boss", "user.desk.x.y")),
     *((f"$KV.FL_TRIMS.{key}", b'{"first": 9, "planned": 9}') for key in (A, AC, f"{A}.boss")),
     ("$KV.FL_TOPICS.=merged", b'{"topics": []}'),
     ("$KV.FL_TOPICS.a", b'{"topic": "a", "age_us": 0, "bytes": 0}'),
@@ -282,7 +283,12 @@ def test_the_servers_own_headers_do_nothing_for_a_writer(tmp_path: Path, monkeyp
     ]
     writes = {
         "shop": ["fl.e.a.A.shop.u.u.u.u"],
-        "both": ["fl.e.a.A.both.u.u.u.u", f"fl.e.a.Seen.=e.e-{'0' * 24}-1.u.u.u.u", "$KV.FL_SUBS.both", "$KV.FL_LEASES.x"],
+        "both": [
+            "fl.e.a.A.both.u.u.u.u",
+            f"fl.e.a.Seen.=e.e-{'0' * 24}-1.u.u.u.u",
+            "$KV.FL_SUBS.both",
+            "$KV.FL_LEASES.user.both.x",
+        ],
         "clock": ["fl.e.b.Heartbeat.clock.u.u.u.u"],
     }
 
@@ -365,6 +371,33 @@ def test_a_subscriber_can_neither_have_a_stream_removed_nor_keep_others_from_one
 
     async def _is_leased(boss: Client) -> bool:
         return len(await boss.log.keys("FL_LEASES")) > 1
+
+    run(work)
+
+
+@pytest.mark.slow
+def test_no_subscriber_hides_or_removes_what_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server names a hundred thousand subjects in an answer; whoever has more could hide those of others."""
+
+    async def work() -> None:
+        async with (
+            served(tmp_path, monkeypatch) as (url, boss),
+            boss.subscribe("SUBSCRIPTION S MATCH A a AND B b", start="earliest") as sub,
+        ):
+            assert len(await some(sub, 1)) == 1
+            (held,) = await boss.log.keys("FL_LEASES")
+            async with raw(url, "desk") as client:
+                for number in range(SUBJECTS_MAX + 10):  # in the order of names, before and after others
+                    await client.publish(f"$KV.FL_LEASES.user.desk.{number:x}", b"{}")
+                    await client.publish(f"$KV.FL_LEASES.{number:x}", b"{}")
+                    if number % 5_000 == 0:
+                        await client.flush()
+                for key in (held, held.removeprefix("user.boss.")):
+                    assert not is_done(await answer(client, f"$KV.FL_LEASES.{key}", b"", {"KV-Operation": "DEL"}))
+            keys = await boss.log.keys("FL_LEASES")
+            assert held in keys
+            assert len(keys) == SUBJECTS_MAX + 11
+            assert all(each.startswith("user.") for each in keys)
 
     run(work)
 

@@ -17,9 +17,11 @@ from fairlead.transport.log.entry_values import (
     DIGEST,
     LONG_BYTES,
     NOTHING,
+    VALUES_MAX,
     entry_bytes,
     entry_value,
     fits,
+    is_readable,
 )
 from tests.transport.log.logs import run
 
@@ -88,3 +90,24 @@ def test_damaged_and_huge_compressed_values_are_not_readable() -> None:
 
 def _changed(value: bytes, at: int, rolls: random.Random) -> bytes:
     return value[:at] + bytes([value[at] ^ rolls.randrange(1, 256)]) + value[at + 1 :]
+
+
+def compressed(plain: bytes) -> bytes:
+    return COMPRESSED + zlib.compress(plain)
+
+
+@pytest.mark.parametrize("part", [b"[],", b"{},", b"1,", b'"",'])
+def test_an_entry_of_many_values_is_not_read(part: bytes) -> None:
+    """A few kilobytes that would take gigabytes."""
+    for count, read in ((VALUES_MAX // 4, True), (VALUES_MAX + 1, False)):
+        told = compressed(b'{"a": 1, "x": [' + part * count + b"1]}")
+        assert len(told) < 5_000
+        assert is_readable(told, SHAPE) is read
+
+
+@pytest.mark.parametrize("part", [b",", b"[", b'\\",', b"\\\\,"])
+def test_commas_of_texts_are_no_values(part: bytes) -> None:
+    text = part * (VALUES_MAX + 1)
+    assert is_readable(compressed(b'{"a": 1, "x": "' + text + b'"}'), SHAPE)
+    assert not is_readable(compressed(b'{"a": 1, "x": "' + text), SHAPE)
+    assert not is_readable(compressed(b'{"a": 1, "x": "' + text + b'", "y": [' + b"1," * VALUES_MAX + b"1]}"), SHAPE)

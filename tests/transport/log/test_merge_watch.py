@@ -90,7 +90,7 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
             js = client.jetstream()
             await fl.declare(APART)
             stream = await fl.log.open_topics(["a", "b"])
-            progress = MergeProgress(js)
+            progress = MergeProgress(client, js)
 
             async def looked() -> bool:
                 return await progress.stands_still(await js.stream_info(stream.name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
@@ -17,6 +18,8 @@ KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind if kind is not Ki
     "INTEGER": Kind.INT,
     "LONG": Kind.BIGINT,
 }
+NARROW: Mapping[str, Kind] = dict.fromkeys(("SMALLINT", "TINYINT"), Kind.INT) | dict.fromkeys(("FLOAT", "REAL"), Kind.DOUBLE)
+"""Types of columns whose values a wider one keeps. Not for `cast`, which would have to round."""
 ELSEWHERE: Mapping[str, str] = (
     dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "STR", "UUID"), "STRING")
     | dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE")
@@ -102,7 +105,7 @@ def _declared(
         if above and above.attribute(column.name.text):
             problem = f"attribute '{column.name.text}' is already inherited from '{above.name}'"
             raise Fault("L013", column.name.span, problem, "remove it, or give it another name")
-    attributes = inherited + tuple(Attribute(each.name.text, data_type(each)) for each in node.columns)
+    attributes = inherited + tuple(Attribute(each.name.text, data_type(each, NARROW)) for each in node.columns)
     time = _time(node.time, attributes, above) if node.time else (above.time_attribute if above else None)
     name = node.name.text
     return EventType(name, attributes, above.name if above else None, time, derived=name in emitted)
@@ -128,8 +131,9 @@ def _supertype(
     raise unknown_type(word, known)
 
 
-def data_type(column: syntax.Column) -> DataType:
-    kind = KINDS.get(column.type.upper)
+def data_type(column: syntax.Column, further: Mapping[str, Kind] = MappingProxyType({})) -> DataType:
+    """The data type of a name: one of KINDS, or of `further` ones."""
+    kind = KINDS.get(column.type.upper) or further.get(column.type.upper)
     if kind is None:
         elsewhere = ELSEWHERE.get(column.type.upper)
         fix = f"use {elsewhere}" if elsewhere else did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")

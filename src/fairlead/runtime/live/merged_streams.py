@@ -36,7 +36,7 @@ from fairlead.runtime.live.stream_removal import (
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
 from fairlead.transport.log.entry_values import entry_value
-from fairlead.transport.log.names import LEASES, MERGED, TOPICS, TRIMS, merged_streams_of
+from fairlead.transport.log.names import LEASES, MERGED, TOPICS, TRIMS, lease_key, merged_streams_of
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stream, Unavailable
 from fairlead.transport.log.signed_log import ignored
@@ -68,7 +68,7 @@ class Lease:
 
     def __init__(self, log: Log, topic_sets: Iterable[tuple[str, ...]] = ()) -> None:
         self._log, self._sets = log, sorted(topic_sets)
-        self._key = uuid.uuid4().hex
+        self._key = lease_key(log.owner, uuid.uuid4().hex)
         self._since = 0
         self._task: asyncio.Task[None] | None = None
 

@@ -33,10 +33,10 @@ from fairlead.runtime.live.core.declarations import (
 from fairlead.runtime.live.retention import put_keep
 from fairlead.transport.log.entry_values import entry_value, unreadable
 from fairlead.transport.log.file_log import of_first_edition
-from fairlead.transport.log.names import token
+from fairlead.transport.log.names import TYPES, token
 from fairlead.transport.log.protocol import Conflict, Log, TableEntry
 
-TABLE = "FL_TYPES"
+TABLE = TYPES
 DECLARED = {"name": str, "text": str, "version": int, "required": int, "derived": bool, "topic?": str}
 Compiled = TypeVar("Compiled")
 LONG = 4_000

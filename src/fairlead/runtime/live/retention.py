@@ -47,7 +47,7 @@ from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.repeats import REPEATED
 from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
-from fairlead.transport.log.names import TOPICS, TRIMS, token, topic_stream
+from fairlead.transport.log.names import TOPICS, TRIMS, TYPES, token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
 from fairlead.transport.log.trims import (
     GENERATED,
@@ -283,13 +283,15 @@ async def _read_by(
 async def resume_places(log: Log, streams: Mapping[tuple[str, ...], Stream]) -> dict[tuple[tuple[str, ...], str], int]:
     """By the topics of a stream and durable subscriber, the sequence after which it reads there when it resumes, or the last of
     the stream if nothing that it reads is after that; 0 for others than these streams. Users write records: no stream is
-    created because one names it."""
+    created because one names it, and types that are not declared are not looked for."""
+    declared = {*await log.keys(TYPES)}
     found: dict[tuple[tuple[str, ...], str], int] = {}
     for name in await log.keys(SUBSCRIBERS):
         for key, told in (await groups_of_name(log, name)).items():
             for part, at in zip(told["parts"], await _places(log, key, told), strict=True):
                 topics = tuple(sorted(part["topics"]))
-                only, stream = Only((*part["types"], HEARTBEAT.name), told.get("routes", {})), streams.get(topics)
+                types = [each for each in dict.fromkeys(part["types"]) if token(each) in declared]
+                only, stream = Only((*types, HEARTBEAT.name), told.get("routes", {})), streams.get(topics)
                 if stream is None:
                     at = 0
                 elif await log.last(stream, only) <= at:

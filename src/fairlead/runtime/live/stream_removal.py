@@ -12,7 +12,7 @@ the removal has begun, and (c) comes after its end. There is one entry for all s
 changed by comparison only: a stream and the ones that it copies are removed together or not at all. What a leader that is cut
 off says in (1) does no harm: it cannot confirm (2). What it says in (3) is not believed if it does not know the plan.
 
-Subscribers may write leases, and not this entry (runtime/rights/subjects.py): what it says is removed. Those that may not
+Users may write their own leases, and not this entry (runtime/rights/subjects.py): what it says is removed. Those that may not
 withdraw a plan wait for its end, too: the sweep sees their lease in (3).
 
 A client that is gone leaves a plan, which anybody with the right withdraws, or a removal, which the next sweep completes. A
@@ -41,7 +41,7 @@ from fairlead.transport.log.signed_log import ignored
 
 TABLE = LEASES
 KEY = "sweep.plan"
-"""Leases have keys of one word."""
+"""Leases have keys of one word, or begin with another (names.lease_key)."""
 ATTEMPTS = 5
 
 

@@ -1,7 +1,7 @@
 """What a user of the policy may ask of a NATS server: exactly what the client asks.
 
     publish      append blocks under its sources, and look up the last of them; read declarations and routes
-    subscribe    read the streams of its topics and of their merged streams; its own records; leases and origins
+    subscribe    read the streams of its topics and of their merged streams; its own records and leases; origins
     emit         append derived blocks of these types, which have subjects of their own (names.py), and look up the last of them
     gateway      all of it, for every topic; no deletion, purge or change of a stream, except of the states that it saves
     manage       everything: no list
@@ -37,7 +37,15 @@ from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
 from fairlead.runtime.numbered import source_name
 from fairlead.runtime.rights.policy import Grant, Policy, PolicyUser
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.names import SINKS, derived_subjects, merged_stream, source_subjects, topic_stream, wake_subjects
+from fairlead.transport.log.names import (
+    SINKS,
+    derived_subjects,
+    lease_key,
+    merged_stream,
+    source_subjects,
+    topic_stream,
+    wake_subjects,
+)
 from fairlead.transport.log.trims import TABLE as TRIMS
 
 API = "$JS.API"
@@ -92,7 +100,12 @@ def topics_of(policy: Policy) -> list[str]:
 
 def inbox_of(user: PolicyUser) -> str:
     """The beginning of its inboxes, which the client takes from its credentials: others cannot listen there."""
-    return f"_INBOX.{user.nkey or user.name}"
+    return f"_INBOX.{owner_of(user)}"
+
+
+def owner_of(user: PolicyUser) -> str:
+    """The word for it in subjects, which the client takes from its credentials, too."""
+    return user.nkey or user.name
 
 
 GATEWAY = (
@@ -182,8 +195,8 @@ def _owning(user: PolicyUser) -> Iterator[str]:
     for table in (ORIGINS, LEASES, RECORDS, ACKNOWLEDGEMENTS, RECEIPTS, SINKS):
         yield f"{API}.STREAM.INFO.KV_{table}"
         yield f"{API}.STREAM.MSG.GET.KV_{table}"
-    for table in (ORIGINS, LEASES):
-        yield f"$KV.{table}.*"
+    yield f"$KV.{ORIGINS}.*"
+    yield f"$KV.{LEASES}.{lease_key(owner_of(user), '*')}"
     for name in (each for each in user.names if not each.endswith("*")):
         for table in (RECORDS, ACKNOWLEDGEMENTS, RECEIPTS, SINKS):
             yield f"$KV.{table}.{name}"

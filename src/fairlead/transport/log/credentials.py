@@ -56,18 +56,25 @@ class Credentials:
         return bool(self.ca or self.certificate)
 
     @property
-    def inbox(self) -> str | None:
-        """The beginning of the client's inboxes, by which a server can keep others from listening there."""
+    def owner(self) -> str | None:
+        """The word for this user in subjects that a server can reserve for it: its name, or its public key."""
         if self.nkey is not None:
             _present(self.nkey, "nkey")
             import nkeys  # type: ignore[import-untyped]
 
             try:
-                return f"_INBOX.{nkeys.from_seed(Path(self.nkey).read_bytes().strip()).public_key.decode()}"
+                public: bytes = nkeys.from_seed(Path(self.nkey).read_bytes().strip()).public_key
+                return public.decode()
             except Exception:  # of its own, for each way in which a seed can be wrong; connecting reports it
                 return None
         plain = self.user is not None and self.user.isascii() and self.user.replace("-", "").replace("_", "").isalnum()
-        return f"_INBOX.{self.user}" if plain else None
+        return self.user if plain else None
+
+    @property
+    def inbox(self) -> str | None:
+        """The beginning of the client's inboxes, by which a server can keep others from listening there."""
+        owner = self.owner
+        return None if owner is None else f"_INBOX.{owner}"
 
     def credentials(self) -> dict[str, Any]:
         if self.nkey is not None:

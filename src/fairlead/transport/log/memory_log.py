@@ -27,6 +27,7 @@ READ_MAX = 256
 
 class MemoryLog:
     bytes_max = 1 << 20
+    owner = ""
 
     def __init__(self, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._clock = clock

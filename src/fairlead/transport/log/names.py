@@ -14,6 +14,8 @@ from fairlead.transport.log.blocks.block_filter import MIXED, ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
+TYPES = "FL_TYPES"
+"""The table of declarations, by type."""
 LEASES = "FL_LEASES"
 """The table of leases. Its entries may go when `LEASES_KEPT_SECONDS` have passed."""
 TRIMS = "FL_TRIMS"
@@ -148,3 +150,9 @@ def merged_sources(topics: Iterable[str]) -> tuple[str, str]:
     first topics is the same in every stream that has them."""
     *before, last = sorted(topics)
     return topic_stream(before[0]) if len(before) == 1 else merged_stream(before), topic_stream(last)
+
+
+def lease_key(owner: str, name: str) -> str:
+    """The key of a lease: of those of a user, which only that user may write, or without one. They are not the key of what a
+    sweep plans (runtime/live/stream_removal.py)."""
+    return f"user.{owner}.{name}" if owner else name

@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 class PatientLog:
     def __init__(self, log: Log, patience: float, pause: float = PAUSE_SECONDS) -> None:
         self._log, self.patience, self._pause = log, patience, pause
-        self.bytes_max = log.bytes_max
+        self.bytes_max, self.owner = log.bytes_max, log.owner
         self.read = Sharing(log).read
         self.heads = log.heads
 

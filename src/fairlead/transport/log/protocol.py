@@ -85,6 +85,8 @@ class MergeLag(NamedTuple):
 class Log(Protocol):
     bytes_max: int
     """The largest payload of a block."""
+    owner: str
+    """The word for the user of this client in keys that only it may write; empty if it has none."""
 
     async def open_topics(self, topics: Sequence[str]) -> Stream:
         """The stream of a topic, or the merged stream of several, created on first use."""

@@ -123,7 +123,7 @@ def ignored(error: StateError) -> None:
 class SignedLog:
     def __init__(self, log: Log, keys: SigningKeys) -> None:
         self._log, self._keys = log, keys
-        self.bytes_max = log.bytes_max
+        self.bytes_max, self.owner = log.bytes_max, log.owner
         self.open_topics, self.append, self.remove_stream = log.open_topics, log.append, log.remove_stream
         self.last_of, self.last_block_of, self.copied = log.last_of, log.last_block_of, log.copied
         self.sources, self.read, self.heads, self.state = log.sources, log.read, log.heads, log.state

@@ -49,7 +49,7 @@ class Admission:
             return
         if origin is None and headers.get("Sec-Fetch-Site") not in ELSEWHERE:
             return
-        if origin is None or urlsplit(origin).netloc != host:
+        if origin is None or _site_of(origin) != host:
             shown = origin or "another site"
             problem = f"web pages from {shown} are not allowed to use this gateway"
             raise UsageError("A273", problem, f"allow it: fairlead gateway --origin {shown}", "header 'origin'")
@@ -78,6 +78,13 @@ class Admission:
                 "A272", "the bearer token is missing or wrong", "send Authorization: Bearer …", "header 'authorization'"
             )
         return found
+
+
+def _site_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # brackets that are not an address
+        return None
 
 
 def _hashed(token: str) -> bytes:

@@ -15,13 +15,17 @@ from weakref import WeakValueDictionary
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError, UsageError
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.subscriber.match_threads import MatchThreads
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
-from fairlead.runtime.live.subscriber.request import Early
+from fairlead.runtime.live.subscriber.request import Early, Start
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.log.tasks import ended
 from fairlead.web.access.rates import SharedRoom
 from fairlead.web.metrics import GatewayMetrics
 from fairlead.web.streams.feed import Feed
+
+THREADS_OF_USER = 2
+"""In which all subscriptions of a user of the policy match: rules whose searches do not end take no more of the processor."""
 
 
 @dataclass(eq=False)
@@ -38,6 +42,7 @@ class Sessions:
         self._room = SharedRoom(streams_max)
         self._open: dict[str, Session] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._threads: WeakValueDictionary[str, MatchThreads] = WeakValueDictionary()
 
     def find(self, name: str) -> Session:
         known = self._open.get(name)
@@ -49,6 +54,15 @@ class Sessions:
     def turn(self, name: str) -> asyncio.Lock:
         """Hold this lock while a name is opened."""
         return self._turns.setdefault(name, asyncio.Lock())
+
+    def subscription(
+        self, user: str | None, name: str, rules: str, start: Start = "new", *, verdicts: bool = False, early: Early = False
+    ) -> LiveSubscription:
+        """As of the client. `user`: of the policy, that asks, in whose threads it matches."""
+        sub = self._client.subscribe(rules, name=name, start=start, verdicts=verdicts, early=early)
+        if user is not None:
+            sub.threads = self._threads.setdefault(user, MatchThreads(most=THREADS_OF_USER))
+        return sub
 
     async def open(
         self,
@@ -69,7 +83,8 @@ class Sessions:
                 raise LogError("N041", problem, "use another gateway, or try again later")
             held.callback(self._ended, name, kind, user)  # when the subscription is left
             self._metrics.add("streams_open", 1, kind=kind)
-            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, verdicts=True, early=early))
+            made = self.subscription(user, name, rules, verdicts=True, early=early)
+            sub = await held.enter_async_context(made)
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 

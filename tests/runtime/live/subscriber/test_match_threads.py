@@ -81,3 +81,23 @@ def test_a_work_whose_future_was_cancelled_hinders_nobody() -> None:
         return await kept
 
     assert asyncio.run(all_of_them()) == 2
+
+
+def test_no_more_works_than_threads_run_at_once() -> None:
+    end, begun = threading.Event(), list[int]()
+
+    async def all_of_them() -> None:
+        threads = MatchThreads(0.0, most=2)
+        given = []
+        for number in range(5):  # rounds
+            given.append(threads.run(lambda number=number: begun.append(number) or end.wait()))  # type: ignore[misc]
+            await asyncio.sleep(0)
+        while len(begun) < 2:
+            await asyncio.sleep(0)
+        assert await asyncio.to_thread(lambda: "others") == "others"
+        assert len(begun) == 2
+        end.set()
+        await asyncio.gather(*given)
+
+    asyncio.run(all_of_them())
+    assert sorted(begun) == [*range(5)]

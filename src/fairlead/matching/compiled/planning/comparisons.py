@@ -4,8 +4,8 @@ An equality between two events puts both sides into one class: its values are nu
 that have the same number are chained (a hash index). A comparison `<  <=  >  >=` of one event's value with something made of
 other events is a *bound*: the first event in queue order that satisfies it is found in a tree (an ordered index).
 
-A kernel finds the event that a new one replaces in a table in the hash index of the table's queue. So that is on an attribute of
-the table's key: on one that WHERE joins, where there is one. What else the key has is compared along the chain.
+A kernel finds the event that a new one replaces in a table in the hash index of its queue. So that is on an attribute of the
+table's key: on one that WHERE joins, where there is one. What else the key has is compared along the chain.
 
 Takes: a shape with its tests. Gives: the class and the bounds. Only conjuncts that every relation must satisfy count.
 """

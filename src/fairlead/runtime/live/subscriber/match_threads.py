@@ -6,6 +6,9 @@ after every step into a library, and what one has in the processor's cache the n
     1. works that are given in one round of the event loop are a queue, and one thread does them, one after the other
     2. if it is still at the same work after a while, another thread continues with the rest of the queue
 
+The threads are those of these works alone: searches that do not end keep no thread from what else a process does beside its
+event loop. A gateway has some for each of its users, so that the rules of one do not take those of another.
+
 Takes: works without arguments. Gives: a future for the result of each. Never: lets a work wait for one that does not end.
 """
 
@@ -14,19 +17,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 LONG_SECONDS = 0.05
 """A batch takes some milliseconds."""
+THREADS_MAX = 32
+"""Threads are made when they are needed: as many as there are long works at once."""
 Result = TypeVar("Result")
 Work = tuple[Callable[[], Any], asyncio.Future[Any]]
 
 
 class MatchThreads:
-    """`long_seconds`: after which another thread continues with the rest."""
+    """`long_seconds`: after which another thread continues with the rest. `most`: works at once; others wait."""
 
-    def __init__(self, long_seconds: float = LONG_SECONDS) -> None:
+    def __init__(self, long_seconds: float = LONG_SECONDS, most: int = THREADS_MAX) -> None:
         self._long_seconds = long_seconds
+        self._threads = ThreadPoolExecutor(most, "fairlead-match")
         self._given: deque[Work] = deque()
 
     def run(self, work: Callable[[], Result]) -> asyncio.Future[Result]:
@@ -43,7 +50,7 @@ class MatchThreads:
         self._send(loop, queue)  # 1
 
     def _send(self, loop: asyncio.AbstractEventLoop, queue: deque[Work]) -> None:
-        done = loop.run_in_executor(None, _do, loop, queue)
+        done = loop.run_in_executor(self._threads, _do, loop, queue)
         if queue:
             look = loop.call_later(self._long_seconds, self._look, loop, queue, len(queue), done)
             done.add_done_callback(lambda _: look.cancel())

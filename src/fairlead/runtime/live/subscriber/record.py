@@ -24,7 +24,8 @@ from fairlead.deliver.receipt import SAMPLES_MAX, Comparison, Receipt, combined,
 from fairlead.errors import StateError, UsageError
 from fairlead.runtime.live.core.derived_blocks import Emission, loop_of
 from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
-from fairlead.transport.log.entry_values import DIGEST, NOTHING, entry_bytes, entry_value, fits, unreadable
+from fairlead.transport.log.blocks.block_filter import ROUTES
+from fairlead.transport.log.entry_values import DIGEST, NOTHING, entry_bytes, entry_value, fits, is_readable, unreadable
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log, Stream, TableEntry
 
@@ -110,10 +111,11 @@ class SubscriberRecord:
             places = (counts[2],) * len(streams)
             self.begin_group(key, group, streams, places, places, acknowledged)
             self.groups[key] |= {"names": [*group.names], "emits": [*group.emits], "reports": False, "routes": {}}
-        size, most = len(self._told()), self._log.bytes_max - HEAD_BYTES
-        self.groups = had
-        if size > most:
-            problem = f"a record of {len(groups):,} subscriptions has {size:,} bytes, and the server accepts {most:,}"
+        told, most = self._told(), self._log.bytes_max - HEAD_BYTES
+        self.groups, size = had, len(told)
+        if size > most or not is_readable(told, RECORD):
+            accepted = f"and the server accepts {most:,}" if size > most else "and more values than can be read"
+            problem = f"a record of {len(groups):,} subscriptions has {size:,} bytes, {accepted}"
             fix = "subscribe under several names, each with some of the rules, or raise the server's max_payload"
             raise UsageError("A267", problem, fix)
 
@@ -259,6 +261,8 @@ def joined_record(entry: TableEntry, since: TableEntry | None, name: str) -> dic
 
 def _is_group(told: dict[str, Any]) -> bool:
     if not fits(told, GROUP) or not all(each["topics"] for each in told["parts"]):
+        return False
+    if not all(0 <= each < ROUTES for each in told.get("routes", {}).values()):
         return False
     places = [told["origin"], *([told["silent_until"]] if told["silent_until"] is not None else [])]
     return bool(told["parts"]) and all(len(places_from_json(each)) == len(told["parts"]) for each in places)

@@ -62,15 +62,15 @@ Ends = Mapping[str, int]
 class LiveSubscription:
     """A live subscription. Create it with `Client.subscribe`, and use it in `async with`; iterate for the relations.
 
-    `routed`: read only blocks that can matter. `change` reports which subscriptions resumed where this name left them, which
-    started, and which were dropped.
-    """
+    `routed`: read only blocks that can matter. `threads`: in which it matches; set them before you enter it. `change`: which
+    subscriptions resumed where this name left them, started, or were dropped."""
 
     routed = True
     change = Change()
 
     def __init__(self, log: PatientLog, registry: Registry, shared: SharedWork, request: SubscriptionRequest) -> None:
         self._log, self._registry, self._shared, self._request = log, registry, shared, request
+        self.threads = shared.threads
         self._record = SubscriberRecord(log, request.name) if request.name is not None else None
         self._lease = Lease(log)
         self._groups: dict[str, OpenedGroup] = {}
@@ -199,7 +199,7 @@ class LiveSubscription:
             shared.rejected,
             verdicts=verdicts,
             clock=shared.clock,
-            threads=shared.threads,
+            threads=self.threads,
         )
 
     async def _run(self, task: GroupTask) -> None:

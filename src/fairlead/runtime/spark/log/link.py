@@ -23,7 +23,7 @@ from fairlead.runtime.live.subscriber.trim_check import first_of, require_beginn
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.log_place import place_of
-from fairlead.transport.log.names import merged_stream
+from fairlead.transport.log.names import lease_key, merged_stream
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log, Stored, Stream
 from fairlead.transport.threads.loop_thread import LoopThread
@@ -113,7 +113,8 @@ async def _next(reading: Any) -> Sequence[Stored] | None:
 
 async def _leased(log: Log, topics: Sequence[str], since: int = 0) -> int:
     """Returns the revision with which it was taken."""
-    stored = await log.put(LEASES, f"spark-{merged_stream(topics)}", lease_value([topics], LEASE_SECONDS, since))
+    key = lease_key(log.owner, f"spark-{merged_stream(topics)}")
+    stored = await log.put(LEASES, key, lease_value([topics], LEASE_SECONDS, since))
     return since or stored
 
 

@@ -121,7 +121,7 @@ class RemoteLog:
         self._link = network.link(name)
         self._link.connections += 1
         self._connection = self._link.connections
-        self.bytes_max = network.servers.bytes_max
+        self.bytes_max, self.owner = network.servers.bytes_max, network.servers.owner
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         if name.startswith("_") or not callable(getattr(self._network.servers, name, None)):

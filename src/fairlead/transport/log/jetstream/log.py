@@ -50,7 +50,7 @@ from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
 from fairlead.transport.log.jetstream.merged_reader import copied_from, read_merged
 from fairlead.transport.log.jetstream.predecessor import MARKS, PRESENT, TopicForm, form_of, headers_of, subject_of
 from fairlead.transport.log.jetstream.reader import Connection, Parse, Readers
-from fairlead.transport.log.jetstream.reports import made_of, report_of
+from fairlead.transport.log.jetstream.reports import made_of, report_of, with_subjects
 from fairlead.transport.log.jetstream.stream_reads import read, taking
 from fairlead.transport.log.jetstream.tables import Tables
 from fairlead.transport.log.protocol import MergeLag, Stored, Stream, StreamState
@@ -70,8 +70,10 @@ LIST = "$JS.API.STREAM.LIST"
 class JetStreamLog:
     """Made by `connect`."""
 
-    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int, parse: Parse | None = None) -> None:
-        self._parse = parse
+    def __init__(
+        self, client: Client, readers: Readers, refusals: Refusals, replicas: int, parse: Parse | None, owner: str = ""
+    ) -> None:
+        self._parse, self.owner = parse, owner
         self._client, self._readers, self._refusals, self._replicas = client, readers, refusals, replicas
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
         self._tables = Tables(client, self._js, replicas, refusals)
@@ -252,7 +254,7 @@ class JetStreamLog:
     async def sources(self, topic: str) -> list[str]:
         with translated(self._refusals):
             try:
-                found = await self._js.stream_info(names.topic_stream(topic), subjects_filter=names.topic_subjects(topic))
+                found = await with_subjects(self._client, self._js, names.topic_stream(topic), names.topic_subjects(topic))
             except NotFoundError:
                 return []
         return sorted({names.source_of(each) for each in found.state.subjects or ()})
@@ -392,4 +394,4 @@ async def connect(url: str, access: Credentials, replicas: int, parse: Parse | N
     """Raises LogError if no server answers, or the server denies access."""
     refusals, readers = Refusals(), Readers()
     client = await connected(url, access, refusals.note, readers.reconnected)
-    return JetStreamLog(client, readers, refusals, replicas, parse)
+    return JetStreamLog(client, readers, refusals, replicas, parse, access.owner or "")

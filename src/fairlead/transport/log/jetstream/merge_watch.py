@@ -30,6 +30,7 @@ from nats.js.api import StreamInfo
 
 from fairlead.errors import LogError
 from fairlead.transport.log.jetstream.failures import Refusals
+from fairlead.transport.log.jetstream.reports import with_subjects
 from fairlead.transport.log.names import MERGED, topic_stream, topic_subjects
 from fairlead.transport.log.protocol import MergeLag
 
@@ -53,7 +54,7 @@ class Watching:
     ) -> None:
         self._client, self._js, self._refusals, self._name = client, js, refusals, name
         self._silent: dict[str, tuple[str, float]] = {}
-        self._progress, self._looks = MergeProgress(js), 0
+        self._progress, self._looks = MergeProgress(client, js), 0
         self._still: set[str] = set()
         self._patience, self._progress_looks = patience, progress_looks
         self._allowed = True
@@ -117,8 +118,8 @@ def _blocks(name: str, told: Mapping[str, StreamInfo]) -> int:
 class MergeProgress:
     """The progress of merged streams between checks."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client, js: JetStreamContext) -> None:
+        self._client, self._js = client, js
         self._lacking: dict[str, dict[str, int]] = {}
         """By stream, the sources that had more blocks than it at the last check, and how many blocks it had of each."""
 
@@ -130,7 +131,7 @@ class MergeProgress:
         if not sources or told.state.last_seq >= sum(held.values()):
             self._lacking.pop(name, None)
             return False
-        found = await self._js.stream_info(name, subjects_filter=topic_subjects(topics[-1]))
+        found = await with_subjects(self._client, self._js, name, topic_subjects(topics[-1]))
         of_last = sum((found.state.subjects or {}).values())
         has = {each: of_last if each == topic_stream(topics[-1]) else found.state.last_seq - of_last for each in sources}
         lacking, before = {each: has[each] for each in sources if has[each] < held[each]}, self._lacking.get(name, {})

@@ -27,6 +27,7 @@ from fairlead.model.events.values import microseconds
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.objects import read_object
 from fairlead.transport.log.jetstream.predecessor import EXPECTED, compared_with, headers_of
+from fairlead.transport.log.jetstream.reports import with_subjects
 from fairlead.transport.log.names import LEASES, LEASES_KEPT_SECONDS, REMOVED_SECONDS, TRACELESS
 from fairlead.transport.log.protocol import TableEntry, Unavailable
 
@@ -148,7 +149,7 @@ class Tables:
         with translated(self._refusals):
             await self._table(table)
             prefix = f"$KV.{table}."  # from the leader of its stream; the client's own method, a consumer, may end early
-            found = await self._js.stream_info(f"KV_{table}", subjects_filter=f"{prefix}>")
+            found = await with_subjects(self._client, self._js, f"KV_{table}", f"{prefix}>")
             return sorted(each.removeprefix(prefix) for each in found.state.subjects or {})
 
     async def put_object(self, store: str, name: str, value: bytes) -> None:
