@@ -15,9 +15,9 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, derive_on, source_order
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
-from fairlead.matching.compiled.planning.cost import Costs
-from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines, cost_rows
-from fairlead.matching.compiled.planning.eligibility import RUNS, refusal_of, refused
+from fairlead.matching.compiled.planning.costs.cost import Costs
+from fairlead.matching.compiled.planning.costs.cost_words import cost_json, cost_lines, cost_rows
+from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.clauses.limit import Limit
@@ -126,11 +126,9 @@ class Explanation:
 
     def against(self, subscription: Subscription) -> str | None:
         """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
-        if subscription.has_runs:
-            return RUNS
+        own = refusal_of(self.plan, subscription) if subscription.has_runs or self._refused else None
         if self._refused is None:
-            return None
-        own = refusal_of(self.plan, subscription)
+            return None if own is None else own.reason
         return f"because of {self._refused}" if own is None else own.reason
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:

@@ -11,8 +11,8 @@ import pytest
 from fairlead.engine import compile
 from fairlead.errors import FairleadError
 from fairlead.explanation import explain
-from fairlead.matching.compiled.planning.cost import Costs
-from fairlead.matching.compiled.planning.cost_bound import ONE, shown
+from fairlead.matching.compiled.planning.costs.cost import Costs
+from fairlead.matching.compiled.planning.costs.cost_bound import ONE, shown
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from tests.fuzz.rules import rules

@@ -97,6 +97,7 @@ def test_runs_of_one_type_with_an_element_between_them_are_apart():
     assert len(branch("A a+ AND B b+").runs) == 2
 
 
-def test_a_subscription_with_runs_is_warned_of_once():
-    plan = compile_rules(f"{TYPES} SUBSCRIPTION S MATCH A a+ SUBSCRIPTION T MATCH A a[2] PER k")
+def test_a_subscription_with_runs_that_has_no_kernel_is_warned_of():
+    text = "SUBSCRIPTION S MATCH N n+ HAVING lower(first(n.s)) = 'x' SUBSCRIPTION T MATCH N n+ HAVING first(n.s) = 'x'"
+    plan = compile_rules(f"TYPE N (s STRING) {text}")
     assert [(each.code, each.subscription) for each in plan.warnings if each.code == "W025"] == [("W025", "S")]

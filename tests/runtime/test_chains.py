@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.language import compile_text
 from fairlead.runtime.live.core.routes import routes_of
 from fairlead.runtime.live.core.stream_groups import groups_of as live_groups
-from fairlead.runtime.spark.job.targets import groups_of as spark_groups
+from fairlead.runtime.spread.targets import groups_of as spark_groups
 
 PLAN = compile_text(
     """

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.errors import require
 from fairlead.matching.attempt import Spent
+from fairlead.matching.compiled.planning.eligibility import has_slow_runs
 from fairlead.matching.interpreted.event_lane import Delivered, EventLane, Make, Running
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.results.relations import Relations
@@ -59,7 +60,7 @@ class UnitEngine:
         self.event_lane = EventLane(plan, matcher)
         self.lane: KernelLane | None = None
         """Kernels, once the unit has moved to them."""
-        movable = matcher is IncrementalSubscription and not any(each.has_runs for each in plan.subscriptions)
+        movable = matcher is IncrementalSubscription and kernels_from is not None and not has_slow_runs(plan)
         self.kernels_from = kernels_from if movable else None
         """The amount of work after which it moves; None: never, or it has moved."""
         self.owed = 0

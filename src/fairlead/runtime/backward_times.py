@@ -8,9 +8,9 @@ Takes: batches in the order of the input. Gives: a count. Never: changes anythin
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
+import numpy.typing as npt
 
-from fairlead.model.events.columns import Columns
+from fairlead.model.events.columns import Columns, bits_of
 from fairlead.model.events.types import Catalogue
 
 BEFORE_ALL = np.iinfo(np.int64).min
@@ -23,13 +23,26 @@ class BackwardTimes:
         self.catalogue, self.count, self.latest = catalogue, 0, int(BEFORE_ALL)
 
     def note(self, columns: Columns) -> None:
-        times = np.full(len(columns), BEFORE_ALL, dtype=np.int64)
+        times = self._times(columns)
+        if not len(times):
+            return
+        if int(times[0]) < self.latest or (times[1:] < times[:-1]).any():
+            latest = np.maximum(np.maximum.accumulate(times), self.latest)
+            self.count += int((times < latest).sum())
+            self.latest = int(latest[-1])
+        else:
+            self.latest = int(times[-1])
+
+    def _times(self, columns: Columns) -> npt.NDArray[np.int64]:
+        """The times of the events whose type has one, which is never null; in order."""
+        times = np.empty(len(columns), dtype=np.int64)
+        known = 0
         for name, table in columns.tables.items():
             at = self.catalogue[name].time_index
             if at is not None and table.num_rows:
-                times[columns.places[name]] = table.column(at).cast(pa.int64()).fill_null(int(BEFORE_ALL)).to_numpy()
-        known = times[times != BEFORE_ALL]
-        if len(known):
-            latest = np.maximum(np.maximum.accumulate(known), self.latest)
-            self.count += int((known < latest).sum())
-            self.latest = int(latest[-1])
+                times[columns.places[name]] = bits_of(table.column(at))
+                known += table.num_rows
+        if known == len(columns):
+            return times
+        timed = np.array([self.catalogue[name].time_index is not None for name in columns.types], dtype=bool)
+        return times[timed[columns.code_array]]  # type: ignore[no-any-return]

@@ -142,6 +142,12 @@ class Run:
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
 
+    def matched_elsewhere(self, columns: Columns, relations: Sequence[Relation]) -> Sequence[Relation]:
+        """Counts a batch, and the relations that workers found in it (runtime/spread/)."""
+        self.events += len(columns)
+        self.duplicates += columns.duplicates
+        return self._noted(relations)
+
     def _found(self, found: JointFindings) -> Sequence[Relation]:
         self.duplicates += found.duplicates
         self.verdicts.update(found.judged)

@@ -17,9 +17,9 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.planning.cost import Costs
-from fairlead.matching.compiled.planning.cost_bound import LOG, ONE, C, K, N, plus, shown, times
-from fairlead.matching.compiled.planning.cost_words import cost_lines
+from fairlead.matching.compiled.planning.costs.cost import Costs
+from fairlead.matching.compiled.planning.costs.cost_bound import LOG, ONE, C, K, N, plus, shown, times
+from fairlead.matching.compiled.planning.costs.cost_words import cost_lines
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.model.plans.plan import Plan

@@ -5,7 +5,11 @@ Patterns that the language refuses (two runs that nothing separates) are not dra
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -117,3 +121,81 @@ def legal(rules: str) -> bool:
             raise
         return False
     return True
+
+
+KINDS = "k INT, x INT, l BIGINT, y DOUBLE, d DECIMAL(6,1), w DECIMAL(30,2), v DECIMAL(38,0), s STRING, f BOOLEAN, at TIMESTAMP"
+MANY_TYPES = f"TYPE A ({KINDS}) TIME at\nTYPE B ({KINDS}) TIME at\n"
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "k": st.integers(0, 1),
+    "x": st.none() | st.integers(-2, 3),
+    "l": st.none() | st.sampled_from((-(2**63), 2**63 - 1, 2**62, -1, 0, 3)),
+    "y": st.none() | st.sampled_from((0.0, -0.0, 0.1, 0.2, -1.5, 1e16, math.nan, math.inf, -math.inf)),
+    "d": st.none() | st.sampled_from((Decimal("0.1"), Decimal("-3.0"), Decimal("99999.9"))),
+    "w": st.none() | st.sampled_from((Decimal("0.01"), Decimal("-3.00"), Decimal(10**27))),
+    "v": st.none() | st.sampled_from((Decimal(1), Decimal(10**38 - 1), Decimal(-(10**37)))),
+    "s": st.none() | st.sampled_from(("", "a", "b", "ab")),
+    "f": st.none() | st.booleans(),
+}
+NUMBERS = {"x": "2", "l": "0", "y": "0.25", "d": "0.2", "w": "0.5", "v": "7"}
+
+
+@st.composite
+def atoms(draw: st.DrawFn, run: str, single: str | None) -> str:
+    """A comparison about a whole run of events with attributes of many types."""
+    sign = draw(st.sampled_from(("=", "!=", "<", "<=", ">", ">=", ">=", ">")))
+    name = draw(st.sampled_from(tuple(NUMBERS)))
+    function = draw(st.sampled_from(("sum", "avg", "min", "max", "first", "last")))
+    ends = [f"{end}({run}.{name})" for end in ("first", "last") if end != function]
+    others = [NUMBERS[name], *ends, *([f"{single}.{name}"] if single else [])]
+    count = draw(st.sampled_from((f"count({run})", f"count({run}.{name})", *(f"count(DISTINCT {run}.{at})" for at in VALUES))))
+    return draw(
+        st.sampled_from(
+            (
+                f"{count} {sign} {draw(st.integers(0, 4))}",
+                f"{count} >= {draw(st.integers(1, 4))}",
+                f"{count} > {draw(st.sampled_from(('0.5', '1.0', '2')))}",
+                f"{function}({run}.{name}) {sign} {draw(st.sampled_from(others))}",
+                f"{function}({run}.{name}) {sign} {NUMBERS[name]}",
+                f"{function}({run}.{name}) IS NULL",
+                f"max({run}.x) - min({run}.x) {sign} 2",
+                f"first({run}.s) {sign} 'a'",
+                f"min({run}.s) {sign} last({run}.s)",
+                f"last({run}.f)",
+                f"max({run}.at) - min({run}.at) >= 2 SECONDS",
+            )
+        )
+    )
+
+
+@st.composite
+def valued_run_cases(draw: st.DrawFn) -> Case:
+    """One run, alone, before, after or between members, whose HAVING is about attributes of many types."""
+    pattern, run, single = draw(
+        st.sampled_from(
+            (
+                ("A a+", "a", None),
+                ("A a*", "a", None),
+                ("A a{2,3}", "a", None),
+                ("A a THEN B b+", "b", "a"),
+                ("A a+ THEN B b", "a", "b"),
+                ("A a THEN B b{2,} THEN A c", "b", "c"),
+                ("A a THEN A b+", "b", "a"),
+                ("A a AND B b+", "b", "a"),
+            )
+        )
+    )
+    having = [draw(atoms(run, single)) for _ in range(draw(st.sampled_from((1, 1, 2))))]
+    if draw(st.integers(0, 3)) == 0:
+        having.append(f"({draw(atoms(run, single))} OR {draw(atoms(run, single))})")
+    lines = [f"SUBSCRIPTION S MATCH {pattern} HAVING {' AND '.join(having)}"]
+    lines += [f"WHERE {run}.x >= 0"] if draw(st.integers(0, 3)) == 0 else []
+    lines += ["PER k"] if draw(st.booleans()) else []
+    lines += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
+    lines += [f"MATCHING {draw(st.sampled_from(('FIRST', 'FIRST', 'RECENT')))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
+    at, records = 0, []
+    for _ in range(draw(st.integers(1, 24))):
+        at += draw(st.sampled_from((0, 1, 1, 2, -1)))
+        record = {name: draw(values) for name, values in VALUES.items()}
+        time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=at)
+        records.append({"type": draw(st.sampled_from(("A", "A", "B"))), **record, "at": time})
+    return Case(MANY_TYPES + "\n".join(lines), records)

@@ -11,7 +11,7 @@ import pytest
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.matching.compiled.planning.cost import may_take_long
+from fairlead.matching.compiled.planning.costs.cost import may_take_long
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from tests.transport.log.logs import URLS, run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import OrderPart
+    from fairlead.runtime.spread.spreading import Spreading
     from fairlead.transport.admission.problems import Rejects
     from fairlead.transport.files.text_lines import Progress
 
 SHOWN_RELATIONS = 5
+JOBS_MAX = 256
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class RunArguments:
     state: str | None = None
     order_by: tuple[str, ...] = ()
     late: str | None = None
+    jobs: int | None = None
 
     @property
     def rejects_path(self) -> str | None:
@@ -97,6 +101,13 @@ class RunArguments:
 @allow_nan_option
 @until_option
 @click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records per batch; more of them need more memory.")
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1, max=JOBS_MAX),
+    metavar="N",
+    help="Processes that match, if all rules have PER and matching takes long. [default: the number of cores]",
+)
 @event_by_event_option
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
@@ -116,6 +127,7 @@ def run(
     allow_nan: bool,
     until: str | None,
     batch_rows: int | None,
+    jobs: int | None,
     event_by_event: bool,
     as_json: bool,
     quiet: bool,
@@ -152,7 +164,7 @@ def run(
         raise click.UsageError("--order-by is not supported with --state, and stops at the first bad record")
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
-        subscriptions, stream_field, state, order_by, late,
+        subscriptions, stream_field, state, order_by, late, jobs,
     )  # fmt: skip
     summary = perform(job)
     is_taken = "-" in (out, rejects)
@@ -177,31 +189,36 @@ def perform(job: RunArguments) -> Summary:
        again produces the same outputs, and they replace the existing ones. With the state first, their relations would be lost.
     """
     import fairlead.transport.admission.sequences
-    import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
     from fairlead.cli.display.progress import Progress
     from fairlead.cli.display.summary import Summary
     from fairlead.cli.files.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
     from fairlead.cli.files.rule_files import chosen, load_plan
     from fairlead.cli.files.state_file import held, resumed_from
+    from fairlead.cli.process.memory import keep_freed
     from fairlead.cli.process.signals import complete, undisturbed
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run, until_microseconds
     from fairlead.runtime.parts import parts_of
-    from fairlead.runtime.sorting import ordered_plan
     from fairlead.transport.files.event_files import bytes_of, resolve
     from fairlead.transport.output.relation_files import LateWriter, RejectWriter, open_relations
 
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
     outputs_named["--late"] = job.late
+    keep_freed()
     refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
-    plan = ordered_plan(plan, job.order_by, "--order-by")
-    refuse_other_order(job, plan)
+    if plan.order is not None or job.order_by:
+        from fairlead.runtime.sorting import ordered_plan  # with pyarrow.compute, which takes a twentieth of a second to load
+
+        plan = ordered_plan(plan, job.order_by, "--order-by")
+        refuse_other_order(job, plan)
     files = resolve(job.events)
     refuse_pipes(job, files)
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
+    if job.stream_field is not None:
+        import fairlead.transport.tables.stream_tables  # noqa: F401  loads pyarrow.compute
     parts = () if job.stream_field is None else parts_of(plan)
     with (
         held(job.state),
@@ -231,7 +248,8 @@ def perform(job: RunArguments) -> Summary:
         outputs.enter_context(closing(batches))  # it reads ahead: after any failure, close it first
         first: list[Relation] = []
         backwards = BackwardTimes(plan.catalogue) if plan.order is None and not job.order_by else None
-        for found in delivered(running, batches, until, backwards):
+        spread = outputs.enter_context(spreading(running, job))
+        for found in delivered(running, spread, batches, until, backwards):
             progress.events(running.events)
             if job.out is None and len(first) < SHOWN_RELATIONS:
                 first += found[: SHOWN_RELATIONS - len(first)]
@@ -259,8 +277,6 @@ def refuse_other_order(job: RunArguments, plan: Plan) -> None:
     from fairlead.errors import UsageError
     from fairlead.runtime.sorting import order_of
 
-    if plan.order is None and not job.order_by:
-        return
     if job.position_field is not None or job.stream_field is not None:
         problem = f"--position or --stream is set, and the events are ordered by value: {order_of(plan, job.order_by)}"
         raise UsageError("A210", problem, "leave them out: an exported log is ordered by its values, too")
@@ -292,13 +308,15 @@ def _batches(
 ) -> Generator[tuple[int, Columns], None, None]:
     """The events of the files, each batch with its part of the plan. `check`: only validate them."""
     from fairlead.runtime.embedded import punctual
-    from fairlead.runtime.sorting import AllFresh, arrivals_of, in_total_order, order_of
     from fairlead.transport.admission.sequences import LastSequences
     from fairlead.transport.files.event_files import read_files
-    from fairlead.transport.tables.stream_tables import stream_files
 
     plan = running.plan
+    if plan.order is not None or job.order_by:
+        from fairlead.runtime.sorting import AllFresh, arrivals_of, in_total_order, order_of
     if job.stream_field is not None and job.position_field is not None:
+        from fairlead.transport.tables.stream_tables import stream_files
+
         names = [each.name for each in parts]
         yield from stream_files(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
@@ -339,12 +357,39 @@ def _batches(
             yield 0, columns
 
 
+def spreading(running: Run, job: RunArguments) -> Spreading:
+    """The run, or as many processes as it may use once they pay; with what the output needs of relations found elsewhere."""
+    from fairlead.cli.process.worker import COMMAND
+    from fairlead.matching.results.transferred import Wanted
+    from fairlead.model.relations.layout import layout_of
+    from fairlead.runtime.spread.spreading import Spreading
+
+    if job.out is None:
+        wanted = Wanted(objects=SHOWN_RELATIONS)
+    else:
+        is_table = job.out.lower().endswith(".parquet")
+        wanted = Wanted(layout_of(running.plan)) if is_table else Wanted(lines=True)
+    return Spreading(running, COMMAND, job.jobs or available_cores(), wanted)
+
+
+def available_cores() -> int:
+    """Those that this process may use, where the system tells it."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def delivered(
-    running: Run, batches: Iterable[tuple[int, Columns]], until: int | None, backwards: BackwardTimes | None
+    running: Run,
+    spread: Spreading,
+    batches: Iterable[tuple[int, Columns]],
+    until: int | None,
+    backwards: BackwardTimes | None,
 ) -> Iterator[Sequence[Relation]]:
     """The relations batch by batch, and those that the end of the input decides."""
     for part, columns in batches:
         if backwards is not None:
             backwards.note(columns)
-        yield running.feed(columns, part)
+        yield from spread.feed(columns, part)
+    yield from spread.rest()
     yield running.finish(until)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from fairlead.matching.compiled.running.vector import NUMBERS, TypeRows, Vector, evaluate
 from fairlead.matching.expressions.aggregates import aggregated
 from fairlead.matching.expressions.closures import Evaluator, compile_value, slot_types
+from fairlead.matching.expressions.run_emission import run_values
 from fairlead.matching.results.event_store import View
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.taken_rows import Taken
@@ -69,6 +70,7 @@ class Members:
 
     def __init__(self, branch: Branch, catalogue: Catalogue, view: View, refs: MemberWords) -> None:
         self.types, self.catalogue, self.view, self.refs = slot_types(branch, catalogue), catalogue, view, refs
+        self.runs = branch.runs.keys()
         self._slots: dict[int, Taken] = {}
         self._columns: dict[Leaf, pa.Array] = {}
 
@@ -112,7 +114,15 @@ class Members:
             self._columns[leaf] = self._column(leaf)
         return self._columns[leaf]
 
+    def _is_of_run(self, leaf: Leaf) -> TypeGuard[Aggregate]:
+        return isinstance(leaf, Aggregate) and not self.runs.isdisjoint(leaf.slots)
+
+    def _of_run(self, leaf: Aggregate) -> list[Any]:
+        return run_values(leaf, self.types[leaf.slots[0]], self.refs, self.view, self.catalogue)
+
     def _column(self, leaf: Leaf) -> pa.Array:
+        if self._is_of_run(leaf):
+            return arrow_array(self._of_run(leaf), DataType(leaf.kind))
         match leaf:
             case Field():
                 schema = self.types[leaf.slot]
@@ -155,9 +165,21 @@ class Members:
                 bound[slot] = Event(schema, tuple(row), Position(0))
                 results.append(scalar(bound))
             return arrow_array(results, wanted).take(encoded.indices.fill_null(len(distinct) - 1))
+        if any(map(self._is_of_run, read)):
+            return self._beside_runs(node, read, wanted)
         used = {slot for leaf in read for slot in leaf.slots}
         columns = [self._events(slot, read) if slot in used else repeat(slots[slot], len(self)) for slot in range(len(slots))]
         return arrow_array([scalar(binding) for binding in zip(*columns, strict=True)], wanted)
+
+    def _beside_runs(self, node: Expression, read: Sequence[Leaf], wanted: DataType) -> pa.Array:
+        """As an expression over one wide event that has what is read of the members."""
+        schema = EventType("members", tuple(Attribute(str(at), DataType(leaf.kind)) for at, leaf in enumerate(read)))
+        fields = {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)}
+        scalar = compile_field(with_leaves(node, fields.__getitem__), [schema], wanted)
+        values = [
+            self._of_run(leaf) if self._is_of_run(leaf) else canonical_values(self.column(leaf), leaf.kind) for leaf in read
+        ]
+        return arrow_array([scalar((Event(schema, row, Position(0)),)) for row in zip(*values, strict=True)], wanted)
 
     def _events(self, slot: int, read: Sequence[Leaf]) -> Iterator[Event]:
         """The members at a slot as events with the attributes that are read."""

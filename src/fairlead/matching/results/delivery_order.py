@@ -20,6 +20,7 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.relations import NOT_DUE, PAGE, Relations
 from fairlead.matching.results.result_table import table_of_objects
+from fairlead.matching.results.transferred import TransferredRelations
 from fairlead.model.relations.identity import Signs, from_hex, position_word, signed, to_hex
 from fairlead.model.relations.identity import Words as Ids
 from fairlead.model.relations.layout import ResultLayout
@@ -173,7 +174,7 @@ class Interleaved(Sequence[Relation]):
         return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
 
 
-LAZY = (Relations, Interleaved)
+LAZY = (Relations, Interleaved, TransferredRelations)
 """Sequences whose items become objects on access."""
 
 
@@ -251,7 +252,7 @@ def by_turn(
 
 def due_of(relations: Sequence[Relation]) -> Words:
     """The deadline that decided each, or `NOT_DUE`."""
-    if isinstance(relations, Relations):
+    if isinstance(relations, (Relations, TransferredRelations)):
         return relations.turns()[1]
     if isinstance(relations, Interleaved):
         return relations.due()

@@ -4,7 +4,7 @@
     runs of any length    all words one after the other, and for each slot of each match where its run begins
 
 Every column of members is read through this class: ids, tables, objects, emitted attributes and the order of deadlines need not
-know how many events a slot holds. Patterns have fixed counts today, so kernels return rows, and only tests make offsets.
+know how many events a slot holds. Kernels return rows, of patterns with runs words and lengths.
 
 Takes: words, and offsets if runs differ in length. Gives: rows, columns and lengths. Never: looks at an event.
 """
@@ -38,6 +38,11 @@ class MemberWords:
         runs = [run for match in matches for run in match]
         words = np.array([word for run in runs for word in run], dtype=np.int64)
         return cls(words, _offsets([len(run) for run in runs]), slots)
+
+    @classmethod
+    def of_lengths(cls, words: Words, lengths: Numbers) -> MemberWords:
+        """`lengths`: by match and slot, how many of the words it has."""
+        return cls(words, _offsets(lengths.reshape(-1)), lengths.shape[1])
 
     def __len__(self) -> int:
         return len(self.words) if self.offsets is None else (len(self.offsets) - 1) // self.slots
@@ -84,6 +89,13 @@ class MemberWords:
             return np.ascontiguousarray(self.words[:, slot])
         require(bool((self.lengths[:, slot] == 1).all()), "this slot holds one event", slot=slot)
         return self.words[self.offsets[:-1].reshape(-1, self.slots)[:, slot]]
+
+    def run(self, slot: int) -> tuple[Words, Numbers]:
+        """The members at a slot, match after match, and how many each match has there."""
+        lengths = self.lengths[:, slot]
+        starts = self.starts[:-1] + slot if self.offsets is None else self.offsets[:-1].reshape(-1, self.slots)[:, slot]
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return self.flat[np.repeat(starts, lengths) + within], lengths
 
     def rows(self) -> list[list[int]]:
         """The members of each match."""

@@ -250,7 +250,7 @@ class Relations(Sequence[Relation]):
 
     def taken(self, places: Numbers) -> list[Relation]:
         """The relations at some places of the delivery."""
-        if len(places) <= FEW:
+        if len(places) <= FEW and not any(each.refs.offsets is not None for each in self.blocks):  # runs can be long
             return [self._one(place) for place in places.tolist()]
         rows = self._rows(places)
         made: list[Relation | None] = [None] * len(places)

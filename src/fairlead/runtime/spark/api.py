@@ -14,11 +14,11 @@ from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.input.frames import input_of
 from fairlead.runtime.spark.job.batch_job import match_batch
-from fairlead.runtime.spark.job.targets import groups_of, stream_groups
 from fairlead.runtime.spark.setup.readiness import require_session, require_store, warn_of_partitions
 from fairlead.runtime.spark.setup.workers import interpreter, require_workers
 from fairlead.runtime.spark.stream.frontier import frontier_of
 from fairlead.runtime.spark.stream.stream_job import match_stream
+from fairlead.runtime.spread.targets import groups_of, stream_groups
 from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:

@@ -14,18 +14,20 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.types import is_binary, is_list, is_string, is_struct
 
 from fairlead.errors import DataError, UsageError
-from fairlead.matching.results.relation_batches import engine_of, relation_tables
-from fairlead.matching.results.relations import Relations, joined
+from fairlead.matching.results.relation_batches import relation_table
+from fairlead.matching.results.transferred import WrittenRelation
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE, jsonable
@@ -34,11 +36,11 @@ from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.layout import ResultLayout, layout_of
 from fairlead.model.relations.relation import Relation
 from fairlead.transport.admission.problems import Rejected, unwritable
-from fairlead.transport.threads.write_behind import Call, WriteBehind
+from fairlead.transport.threads.write_behind import WriteBehind
 
 ROW_GROUP_RELATIONS = 65_536
 ROW_GROUP_BYTES = 64_000_000
-"""Relations held before they become a row group: this many, or this much of them."""
+"""Relations held before they become a row group: this many, or this much text of them."""
 BATCHES_HELD = 8
 """Batches whose relations become columns together: with them, the events of these batches are held, and those of two more such
 groups while they are written."""
@@ -218,12 +220,16 @@ class _Writer:
             self.abort()
 
     def _line(self, value: dict[str, Any]) -> None:
-        if self._target is None:
-            ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-            sys.stdout.write(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False) + "\n")
-        else:
+        self._text(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+    def _text(self, line: str) -> None:
+        if self._target is not None:
             with self._target.guarded():
-                self._target.file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+                self._target.file.write(line.encode() + b"\n")
+            return
+        if not line.isascii() and (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+            line = json.dumps(json.loads(line))
+        sys.stdout.write(line + "\n")
 
 
 class JsonLinesWriter(_Writer):
@@ -236,13 +242,20 @@ class JsonLinesWriter(_Writer):
 
     def write(self, relations: Sequence[Relation]) -> None:
         for relation in relations:
+            if isinstance(relation, WrittenRelation):  # by another process
+                self._text(relation.text)
+                continue
             told = relation.to_json()
             self._line(told | {"sign": relation.sign} if self._signed else told)
 
 
 class ParquetWriter(_Writer):
-    """The table of model/relations/layout.py. A thread converts the relations to columns and writes them, row group by row
-    group, while the next ones are matched. Until it has ended, it owns the tables and the file."""
+    """The table of model/relations/layout.py. Two threads work while the next relations are matched: one converts relations to
+    columns, the other writes row groups. Until they have ended, they own the tables and the file.
+
+    The bytes of the file depend only on the relations of each call of `write`, not on how they are represented: batches are
+    converted when there are BATCHES_HELD of them or enough for a row group, a row group ends with such a conversion, and its
+    columns are contiguous."""
 
     row_group_relations = ROW_GROUP_RELATIONS
 
@@ -251,57 +264,77 @@ class ParquetWriter(_Writer):
         if self._target is None:
             raise UsageError("A103", "Parquet is not supported on the standard output", "name a file")
         self._layout = layout
-        self._found: list[Relations] = []
+        self._found: list[Sequence[Relation]] = []
         self._held: list[pa.Table] = []
-        self._behind = WriteBehind()
+        self._converting, self._writing = WriteBehind(), WriteBehind()
         self._parquet = pq.ParquetWriter(self._target.file, layout.schema, **_options(layout))
 
     def write(self, relations: Sequence[Relation]) -> None:
-        if isinstance(relations, Relations):
-            if self._found and engine_of(relations) != engine_of(self._found[0]):
-                self._behind.do(self._converting())
-            self._found += [relations] if len(relations) else []
-            if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= self.row_group_relations:
-                self._behind.do(self._converting())
-        else:
-            if self._found:
-                self._behind.do(self._converting())
-            if relations:
-                self._behind.do(lambda: self._hold(relation_tables(relations, self._layout)))
+        if not len(relations):
+            return
+        self._found.append(relations)
+        if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= self.row_group_relations:
+            found, self._found = self._found, []
+            self._converting.do(lambda: self._hold(found))
 
-    def _converting(self) -> Call:
-        """The call that converts the kernels' matches to columns, many batches at once."""
-        found, self._found = self._found, []
-        return lambda: self._hold([joined(found).to_arrow(self._layout)])
+    def _hold(self, found: Sequence[Sequence[Relation]]) -> None:
+        for piece in _pieces(relation_table(found, self._layout)):
+            self._held.append(piece)
+            if (
+                sum(each.num_rows for each in self._held) >= self.row_group_relations
+                or sum(map(text_bytes, self._held)) >= ROW_GROUP_BYTES
+            ):
+                held, self._held = self._held, []
+                self._writing.do(lambda held=held: self._write(held))  # type: ignore[misc]
 
-    def _hold(self, tables: Iterable[pa.Table]) -> None:
-        for table in tables:
-            self._held.append(table)
-            count, size = sum(each.num_rows for each in self._held), sum(each.nbytes for each in self._held)
-            if count >= self.row_group_relations or size >= ROW_GROUP_BYTES:
-                self._write()
-
-    def _write(self) -> None:
-        held, self._held = pa.concat_tables(self._held), []
+    def _write(self, held: Sequence[pa.Table]) -> None:
         assert self._target is not None
+        table = held[0] if len(held) == 1 else pa.concat_tables(held).combine_chunks()
         with self._target.guarded():
-            self._parquet.write_table(held)
+            self._parquet.write_table(table)
 
     def _finish(self) -> None:
-        self._behind.end()
+        self._converting.end()
         if self._found:
-            self._converting()()
+            self._hold(self._found)
+            self._found = []
+        self._writing.end()
         if self._held:
-            self._write()
+            self._write(self._held)
+            self._held = []
         self._parquet.close()
 
     def abort(self) -> None:
         if not self._done and not self._prepared:
-            with suppress(Exception):  # the error is known, or does not matter any more
-                self._behind.end()
+            for each in (self._converting, self._writing):
+                with suppress(Exception):  # the error is known, or does not matter any more
+                    each.end()
             with suppress(OSError, pa.ArrowException):
                 self._parquet.close()
         super().abort()
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows in pieces with contiguous columns: all together, or fewer if their texts are more than a row group may have."""
+    rows = len(table) * ROW_GROUP_BYTES // max(text_bytes(table), ROW_GROUP_BYTES)
+    for low in range(0, len(table), max(1, rows)):
+        yield table.slice(low, max(1, rows)).combine_chunks()
+
+
+def text_bytes(table: pa.Table) -> int:
+    """The bytes of all texts: what rows may need beyond a few words. It depends on the values only, which the size of the
+    buffers does not."""
+    return sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
+
+
+def _text_bytes(column: pa.Array) -> int:
+    if is_struct(column.type):
+        return sum(map(_text_bytes, column.flatten()))
+    if not len(column) or not any(is_kind(column.type) for is_kind in (is_list, is_string, is_binary)):
+        return 0
+    ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :]
+    low, high = int(ends[0]), int(ends[len(column)])
+    return _text_bytes(column.values.slice(low, high - low)) if is_list(column.type) else high - low
 
 
 def _options(layout: ResultLayout) -> dict[str, Any]:

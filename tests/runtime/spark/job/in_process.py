@@ -23,7 +23,7 @@ from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job, matched, numbered, sliced
-from fairlead.runtime.spark.job.targets import groups_of
+from fairlead.runtime.spread.targets import groups_of
 from fairlead.transport.events import read_events
 
 

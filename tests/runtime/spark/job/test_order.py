@@ -15,7 +15,7 @@ import fairlead
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.job.result_rows import ResultRows
-from fairlead.runtime.spark.job.targets import groups_of
+from fairlead.runtime.spread.targets import groups_of
 from tests.runtime.spark.job.in_process import counts, delivered, embedded, input_table, job_of, reading_of, run
 from tests.runtime.spark.stream.rounds import closed, streamed
 

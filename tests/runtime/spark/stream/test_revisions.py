@@ -31,10 +31,10 @@ from fairlead.runtime.event_time.reviser import SegmentLimits
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job
-from fairlead.runtime.spark.job.targets import stream_groups
 from fairlead.runtime.spark.stream.sequencing import Sequencing
 from fairlead.runtime.spark.stream.stream_job import Setup, arrived
 from fairlead.runtime.spark.stream.target_task import RevisedTask, resumed
+from fairlead.runtime.spread.targets import stream_groups
 from tests.matching.generators.generated import Case
 from tests.matching.generators.plans import plan_cases
 from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, sequence, stored_times

@@ -32,6 +32,7 @@ from fairlead.matching.compiled.codegen.union_disposal import UnionDisposing
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import Formula, all_of, negated
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 
 class AnchoredArrival:
@@ -74,6 +75,13 @@ class AnchoredArrival:
         elif bound is not None:
             with code.count(relation, count):
                 code.assign(CHOSEN[relation, bound], e)
+
+    def opening(self, code: Code) -> None:
+        """Before the first row: nothing."""
+
+    def functions(self, called: set[str]) -> list[KernelFunction]:
+        """What only these relations call: nothing."""
+        return []
 
     def has_room(self) -> Formula:
         """For all relations that an event can complete."""

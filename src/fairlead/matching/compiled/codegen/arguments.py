@@ -41,6 +41,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     until,
     within,
 )  # fmt: skip
+from fairlead.matching.compiled.codegen.runs.run_words import DIFFERENT, KEPT, KEPT_TABLE, OUT_LENGTHS, OUT_MEMBERS
 from fairlead.matching.compiled.planning.shape import Lane, Shape
 from fairlead.matching.compiled.representation.formulas import Array, Variable
 
@@ -51,7 +52,7 @@ PAIR_LANE, PAIR_ROW, PAIR_KEY, PAIR_WORD, PAIR_BITS = "pair_lane", "pair_row", "
 STATE: tuple[Array | Variable, ...] = (
     TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
     PLANS, MEMBERS, CHOSEN, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE,
-    FIRED_BORN, base, kbase, within, until, last,
+    FIRED_BORN, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT, KEPT_TABLE, base, kbase, within, until, last,
 )  # fmt: skip
 """The arguments that do not depend on the lanes, in their order."""
 

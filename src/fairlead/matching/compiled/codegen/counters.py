@@ -23,9 +23,11 @@ NAMES = (
     "QUEUED",  # events in all queues of all keys
     "NEWEST",  # the place of the newest event, where a search asks for it
     "EXCEEDED",  # whether an event completed more relations than there may be
+    "WRITTEN",  # words of the members of relations with runs, in this batch
+    "COUNTS",  # counts of different values so far (runs/run_tables.py)
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(15)
-EXCEEDED = NAMES.index("EXCEEDED")
+EXCEEDED, WRITTEN = NAMES.index("EXCEEDED"), NAMES.index("WRITTEN")
 NONE_FREE = (FREE, WAIT_FREE, SPARE)
 _ELEMENTS = {name: ArrayElement(COUNTERS, (Constant(at, name),)) for at, name in enumerate(NAMES)}
 

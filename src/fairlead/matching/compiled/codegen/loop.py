@@ -34,13 +34,7 @@ from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
-from fairlead.matching.compiled.codegen.indexes.ordered_index import (
-    past,
-    seek,
-    seek_name,
-    sortable,
-    tree_functions,
-)
+from fairlead.matching.compiled.codegen.indexes.ordered_index import past, seek, seek_name, sortable, tree_functions
 from fairlead.matching.compiled.codegen.indexes.queue_row import first, row_name, rowed_function
 from fairlead.matching.compiled.codegen.kernel_names import (
     CLOCK,
@@ -80,6 +74,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LOOSE, Queues
+from fairlead.matching.compiled.codegen.runs.run_arrival import RunArrival
 from fairlead.matching.compiled.codegen.searches.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
@@ -135,7 +130,7 @@ class _Loop:
         self.queues = Queues(shape, accesses, layout)
         self.entering = Entering(shape, accesses, self.queues)
         self.disposing = Disposing(shape, self.queues)
-        self.anchored = AnchoredArrival(shape, self.queues, self.entering, self.searching)
+        self.anchored = (RunArrival if shape.runs else AnchoredArrival)(shape, self.queues, self.entering, self.searching)
 
     def source(self) -> Source:
         searches = self.searching.functions()
@@ -157,6 +152,7 @@ class _Loop:
         made.append(halted())
         made += [sortable()] if "sortable" in called else []
         made += self.queues.functions()
+        made += self.anchored.functions(called)
         made += [helper(name) for name in self.shape.helpers]
         arguments = tuple(each.name for each in kernel.parameters)
         return Source(Program(made), arguments, self.layout, self.accesses, self.searching.semijoins.table)
@@ -166,6 +162,7 @@ class _Loop:
     def _kernel(self) -> Code:
         code = Code()
         code.assign(found, 0)
+        self.anchored.opening(code)
         code.assign(free, counter("FREE"))
         code.assign(fresh, counter("FRESH"))
         self.waiting.opening(code)
@@ -178,7 +175,7 @@ class _Loop:
             count_step(code)
             with code.when(is_halted()):
                 code.leave()
-            if self.shape.every:
+            if self.shape.parted:
                 with code.when(any_of(negated(self.anchored.has_room()), counter("EXCEEDED") != 0)):
                     code.assign(reached, i)
                     code.leave()
@@ -302,7 +299,7 @@ class _Loop:
         if not self.accesses.is_possible(queue):
             self.entering.alive(code, queue)
             return
-        if shape.anchored:
+        if shape.anchored or shape.runs:
             self.anchored.complete(code, queue, self._enough(queue), self._hit)
             return
         with code.when(all_of(*self._enough(queue), self.searching.calls[f"search_{queue}"])):
@@ -319,7 +316,7 @@ class _Loop:
 
     def _search_free(self, code: Code) -> None:
         enough = self.queues.have(enumerate(self.shape.needed))
-        if self.shape.anchored:
+        if self.shape.anchored or self.shape.runs:
             self.anchored.complete(code, None, enough, self._hit)
             return
         with code.when(all_of(*enough, self.searching.calls["search_free"])):
@@ -394,6 +391,6 @@ class _Loop:
         code.assign(OUT_AT[found], w)
         if self.paired:
             code.assign(OUT_KEY[found], k)
-        for slot in range(self.shape.size):
+        for slot in () if self.shape.runs else range(self.shape.size):
             code.assign(OUT_REF[found, slot], w if slot == bound else REF[MEMBERS[slot]])
         code.increase(found)

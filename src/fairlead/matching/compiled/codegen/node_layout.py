@@ -54,6 +54,8 @@ class Layout:
         for view, names in VIEWS.items():
             if self.linked[view]:
                 self.fields |= {name: at for at, name in enumerate(names)}
+        self.kept_width = accesses.kept.width
+        """Of what is kept of each queue."""
         self.links = Fields(tuple(self.fields.items()))
 
     @property
@@ -119,5 +121,5 @@ _ARRAYS = {"nodes": NODES, "links": LINKS, "trees": TREES, "chain_links": CHAIN_
 
 
 def _reads_bits(shape: Shape) -> bool:
-    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.noted)]
+    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.noted), *shape.runs.formulas]
     return any("BITS" in fields_read(each) for each in conditions)

@@ -42,6 +42,8 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     within,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.runs.kept_values import KeptCode
+from fairlead.matching.compiled.codegen.runs.run_words import KEPT, KEPT_TABLE
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
@@ -77,11 +79,12 @@ class Queues:
     def __init__(self, shape: Shape, accesses: Accesses, layout: Layout) -> None:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.needs = needs_in_front(shape.branch)
-        self.hash_index = HashIndex(shape, layout)
+        self.hash_index, self.kept = HashIndex(shape, layout), KeptCode(shape, accesses, layout)
 
     def functions(self) -> list[KernelFunction]:
         made = [self._link(), self._drop()]
         made += [self._trim()] if self.needs else []
+        made += self.kept.functions()
         return [*made, self._expire()] if self.shape.windowed else made
 
     @property
@@ -89,7 +92,8 @@ class Queues:
         """The arrays that these functions take."""
         chains = [CHAINS, CHAIN_LINKS] if self.shape.equal else []
         rows = [ROWS] if self.layout.rowed else []
-        return [QUEUES, *chains, NODES, LINKS, *([TREES] if self.accesses.trees else []), *rows, COUNTERS]
+        kept = [KEPT, *([KEPT_TABLE] if self.accesses.kept.tables else [])] if self.accesses.kept else []
+        return [QUEUES, *chains, NODES, LINKS, *([TREES] if self.accesses.trees else []), *rows, *kept, COUNTERS]
 
     def at(self, queue: int) -> Formula:
         """The number of a queue of the key k."""
@@ -153,6 +157,7 @@ class Queues:
         code.assign(QUEUES[at, TAIL], e)
         code.increase(QUEUES[at, COUNT])
         code.increase(counter("QUEUED"))
+        self.kept.enter(code, e, at)
         if self.shape.equal:
             self.hash_index.link(code, e, at)
         if self.accesses.trees:
@@ -190,6 +195,7 @@ class Queues:
             code.assign(step, NEXT[c])
             code.decrease(QUEUES[at, COUNT])
             code.decrease(counter("QUEUED"))
+            self.kept.leave(code, c, at)
             if self.shape.equal:
                 self.hash_index.drop(code, c, at)
             if trees:

@@ -14,6 +14,8 @@ from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.planning.runs.kept_values import KeptValues
+from fairlead.matching.compiled.planning.runs.run_plan import can_complete
 from fairlead.matching.compiled.planning.shape import Bound, Shape, Test
 from fairlead.matching.compiled.representation.contents import columns_read
 
@@ -60,13 +62,22 @@ class Accesses:
     def searches(self) -> list[int | None]:
         """The searches that a kernel needs: by the queue of the newest event, None for one over everything."""
         found: list[int | None] = [queue for queue in range(len(self.shape.needed)) if self.is_possible(queue)]
+        if self.shape.runs:
+            bound = [queue for queue in found if not self.is_free(queue)]
+            return ([None] if len(bound) < len(found) else []) + bound
         return ([None] if can_be_loose(self.shape) or self.shape.overlapping else []) + found
 
     def is_possible(self, queue: int) -> bool:
         """The newest event of a queue can complete a relation: nothing has to stand after it."""
         if queue in self.shape.table_columns:
             return False
+        if self.shape.runs:
+            return can_complete(self.shape, queue)
         return all(order.before != self.shape.newest_slot(queue) for order in self.shape.orders)
+
+    def is_free(self, queue: int | None) -> bool:
+        """Beside runs: the newest event of the queue may be at several slots, or in a run. All is searched with it."""
+        return queue is None or self.shape.overlapping or queue in self.shape.runs.queues
 
     def bound_before(self, slot: int, newest: int | None) -> frozenset[int]:
         bound = frozenset() if newest is None else frozenset({self.shape.newest_slot(newest)})
@@ -78,7 +89,7 @@ class Accesses:
         shape = self.shape
         wanted: dict[int, Counter[Tree]] = {}
         for newest in self.searches():
-            for slot in range(shape.size):
+            for slot in shape.singles:
                 bound = self.bound_before(slot, newest)
                 if slot in bound or self._partner(slot, bound) is not None or self._is_neighbour(slot, newest):
                     continue
@@ -138,6 +149,11 @@ class Accesses:
             or (len(mine := shape.slots_of(shape.queue_of_slot[slot])) > 1 and unary & set(mine))
         )
 
+    @cached_property
+    def kept(self) -> KeptValues:
+        """What is kept of the queues of runs."""
+        return KeptValues(self.shape.runs, self.chosen_bits)
+
     def tests_at(self, slot: int, newest: int | None) -> list[Test]:
         """The tests whose last open slot is this one; slot -1: those that the newest event alone decides."""
         bound = None if newest is None else self.shape.newest_slot(newest)
@@ -157,7 +173,7 @@ class Accesses:
     def explosive(self) -> list[int | None]:
         """The searches in which a loop can continue inside another that does: their steps are counted, so that they
         can be reduced."""
-        return [] if self.shape.every else [newest for newest in self.searches() if self._explodes(newest)]
+        return [] if self.shape.parted else [newest for newest in self.searches() if self._explodes(newest)]
 
     def _explodes(self, newest: int | None) -> bool:
         ways = [self.of(slot, newest) for slot in range(self.shape.size)]
@@ -178,12 +194,13 @@ class Accesses:
     def stored(self) -> frozenset[int]:
         """The columns that some search reads of queued events; of others, the newest event's value alone matters."""
         read = {(column, -1) for each in self.shape.noted for column, _ in columns_read(each.condition)}
+        read |= {(column, -1) for each in self.shape.runs.formulas for column, _ in columns_read(each)}
         read |= {(column, -1) for columns in self.shape.table_columns.values() for column in columns}
         for newest in self.searches():
             mine = None if newest is None else self.shape.newest_slot(newest)
             if newest in self.explosive:  # a reduced search has the newest event in a node too
                 read |= {(column, -1) for test in self.shape.tests for column, _ in columns_read(test.condition)}
-            for slot in range(-1, self.shape.size):
+            for slot in (-1, *self.shape.singles):
                 bound = self.of(slot, newest).bound if slot >= 0 else None
                 tested = [each.condition for each in self.tests_left(slot, newest)] + ([bound.value] if bound else [])
                 found = {pair for each in tested for pair in columns_read(each)}
@@ -193,7 +210,7 @@ class Accesses:
     def depends(self, slot: int, newest: int | None) -> bool:
         """Whether another event at this slot could help where the slots after it failed."""
         shape = self.shape
-        if shape.every or any(each.searched for each in shape.noted):
+        if shape.parted or any(each.searched for each in shape.noted):
             return True
         later = [each for each in range(slot + 1, shape.size) if newest is None or each != shape.newest_slot(newest)]
         if any(slot in test.slots and test.slots & set(later) for test in shape.tests):
@@ -208,7 +225,7 @@ def leaves_loose(shape: Shape) -> bool:
     """After a match a relation without the newest event may be ready (see matching/interpreted/matcher.py)."""
     from fairlead.model.plans.options import Disposal
 
-    if shape.anchored:
+    if shape.anchored or shape.runs:
         return False
     return shape.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE) or (
         shape.contiguous and (shape.disposal is Disposal.INFIX or shape.overlapping)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.planning.access import Way
-from fairlead.matching.compiled.planning.cost_bound import ONE, Cost, plus, shown
+from fairlead.matching.compiled.planning.costs.cost_bound import ONE, Cost, plus, shown
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,18 @@ class BarredBy:
     every: bool
 
 
-Note = Plainly | EqualKeys | NotedFor | BarredBy
+@dataclass(frozen=True)
+class Gathered:
+    """A run. `kept`: conditions that are decided by what is kept of its queue, where it is all of it; `before`: thresholds that
+    are asked before anything is searched; `walked`: what its queue is walked for."""
+
+    alias: str
+    kept: tuple[str, ...]
+    before: tuple[str, ...]
+    walked: tuple[str, ...]
+
+
+Note = Gathered | Plainly | EqualKeys | NotedFor | BarredBy
 
 
 @dataclass(frozen=True)
@@ -144,6 +155,8 @@ class Branching(Enum):
     """Two members are joined by more than one comparison."""
     EVERY = auto()
     """MATCHING ALL."""
+    RUNS = auto()
+    """Runs are walked for each combination of the other members."""
 
 
 @dataclass(frozen=True)

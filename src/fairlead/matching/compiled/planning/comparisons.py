@@ -29,6 +29,8 @@ Node = tuple[int, Expression]
 def _compared(shape: Shape) -> Iterator[tuple[Compare, str]]:
     """The comparisons between events that every relation must satisfy, with the text of their predicate."""
     for predicate in shape.branch.predicates:
+        if not shape.branch.runs.keys().isdisjoint(predicate.slots):
+            continue
         if len(predicate.condition.terms) == 1 and not predicate.is_unary:
             for atom in predicate.condition.terms[0]:
                 if isinstance(atom, Compare) and slots_of(atom.left) and slots_of(atom.right):

@@ -59,7 +59,7 @@ class ColumnValues:
         self.shape, self.types = shape, types
         self.home = 0
         """A slot of the condition: where constants are read."""
-        self._numbers: dict[ValueColumn, int] = {}
+        self._numbers = {column: number for number, column in enumerate(shape.columns)}
 
     def _alone(self, node: Expression, must: bool) -> ConditionValue:
         """A value that reads one event."""

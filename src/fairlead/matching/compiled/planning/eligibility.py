@@ -1,8 +1,8 @@
 """Which subscriptions have no kernel, and why: the one place that decides. (Compiles nothing.)
 
-Subscriptions with runs have none yet: their unit works event by event, and they are warned of (W025). What else has no kernel
-is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked for the matcher that
-goes event by event. What a kernel can take long for is warned of too (W014).
+A unit with runs that have none works event by event, and they are warned of (W025). What else has no kernel is warned of when
+rules are compiled (W013) and refused when they are to run (U001), unless somebody asked for the matcher that goes event by
+event. What a kernel can take long for is warned of too (W014).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from fairlead.matching.interpreted.search import overlapping
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, LintWarning, Plan, Subscription
 
-RUNS = "runs, such as q+, are matched event by event"
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
 
@@ -36,8 +35,6 @@ class Refusal:
 
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
-    if subscription.has_runs:
-        return Refusal(subscription, RUNS)
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
@@ -58,7 +55,7 @@ def refusals(plan: Plan) -> tuple[Refusal, ...]:
 def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        if subscription.has_runs:
+        if subscription.has_runs:  # without a kernel they are matched event by event
             continue
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
@@ -84,7 +81,7 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     """In the order of the text; of alike subscriptions the first."""
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in () if subscription.has_runs else subscription.branches:
+        for branch in subscription.branches:
             key = family_key(subscription, branch)
             if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
@@ -97,15 +94,15 @@ def expenses(plan: Plan) -> Iterator[Expense]:
 
 def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
     """Whether it is worth a look: with two members, only where events between them count, or everything may be searched."""
-    if len(branch.slots) != 2:
-        return len(branch.slots) > 2
+    if len(branch.slots) != 2 or branch.runs:
+        return len(branch.slots) >= 2
     loose = subscription.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE) or subscription.matching.contiguous
     return loose or bool(branch.prompt) or overlapping(branch, plan.catalogue)
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
-    from fairlead.matching.compiled.planning.cost import excess
-    from fairlead.matching.compiled.planning.cost_words import expense_words
+    from fairlead.matching.compiled.planning.costs.cost import excess
+    from fairlead.matching.compiled.planning.costs.cost_words import expense_words
 
     try:
         found = excess(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
@@ -162,18 +159,25 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
     )
 
 
+def has_slow_runs(plan: Plan) -> bool:
+    """Some subscription with runs has no kernel."""
+    return any(each.has_runs and refusal_of(plan, each) is not None for each in plan.subscriptions)
+
+
 def slow(plan: Plan) -> tuple[LintWarning, ...]:
-    """W025: subscriptions with runs."""
+    """W025: subscriptions with runs that have no kernel."""
+    found = [refusal_of(plan, each) for each in plan.subscriptions if each.has_runs]
     return tuple(
         LintWarning(
             "W025",
-            f"'{each.name}' has runs, such as q+, which are matched event by event: 20,000 to 40,000 events/s",
-            "if that is too slow, write a fixed count such as q[3]",
-            place_of(plan, Refusal(each, RUNS)),
-            each.name,
+            f"'{each.subscription.name}' has runs, such as q+, that are matched event by event ({each.reason}): 20,000 to "
+            "40,000 events/s",
+            "if that is too slow, rewrite that condition",
+            place_of(plan, each),
+            each.subscription.name,
         )
-        for each in plan.subscriptions
-        if each.has_runs
+        for each in found
+        if each is not None
     )
 
 

@@ -16,7 +16,8 @@ def family_key(subscription: Subscription, branch: Branch) -> Hashable:
     across = tuple(each.condition for each in branch.predicates if not each.is_unary)
     unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
     options = (subscription.matching, subscription.disposal, subscription.advance, subscription.limit_per_event)
-    named = (branch.kept, branch.upto, branch.retained)
+    having = tuple(each.condition for each in branch.having)
+    named = (branch.kept, branch.upto, branch.retained, tuple(branch.runs.items()), having)
     return (branch.signature, across, unary, branch.clauses, branch.keys, options, subscription.within_us, named)
 
 

@@ -80,6 +80,11 @@ class Across(DecimalValues):
         terms = [all_of(*(test for atom in term for test in self._tests(atom, single))) for term in condition.terms]
         return any_of(*terms)
 
+    @staticmethod
+    def _is_alone(slots: frozenset[int]) -> bool:
+        """What reads these slots is computed from single events beforehand."""
+        return len(slots) == 1
+
     def _atom(self, atom: Atom, must: bool) -> Formula:
         return all_of(*self._tests(atom, must))
 
@@ -89,7 +94,7 @@ class Across(DecimalValues):
         slots = slots_of(atom)
         if not slots:
             return [Constant(compile_atom(atom, [])([]) is True)]
-        if len(slots) == 1:
+        if self._is_alone(slots):
             return [self._column(atom, truth=True) != 0]
         match atom:
             case Compare():
@@ -173,7 +178,7 @@ class Across(DecimalValues):
             return constant(known)
         if node.kind is Kind.DECIMAL:
             return self._decimal(node, must)
-        if len(slots) == 1:
+        if self._is_alone(slots):
             return self._alone(node, must)
         match node:
             case Arithmetic():

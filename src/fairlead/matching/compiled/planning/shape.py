@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.planning.runs.gathered_run import RunPlan
 from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
 from fairlead.matching.noted_events import NotedEventPolicy
@@ -171,12 +172,19 @@ class Shape:
     """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
     equal_slots: frozenset[int] = frozenset()
     equal_text: str = ""
+    runs: RunPlan = field(default_factory=RunPlan)
+    """What is gathered beside the other members."""
     table_columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """By queue that is a table, the value columns of its key beside the value that the hash index is on."""
 
     @property
     def size(self) -> int:
         return len(self.queue_of_slot)
+
+    @property
+    def singles(self) -> list[int]:
+        """The slots that are searched: those of runs follow from them."""
+        return [slot for slot in range(self.size) if slot not in self.branch.runs]
 
     @property
     def queue_names(self) -> tuple[str, ...]:
@@ -209,6 +217,11 @@ class Shape:
     def every(self) -> bool:
         """Every relation is found, not only the first."""
         return self.subscription.matching.all
+
+    @property
+    def parted(self) -> bool:
+        """A batch can end before its last row, where there is no room for what an event completes."""
+        return self.every or bool(self.branch.runs)
 
     @property
     def relations_max(self) -> int:

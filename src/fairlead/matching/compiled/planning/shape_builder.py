@@ -13,8 +13,10 @@ from __future__ import annotations
 from itertools import combinations
 
 from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.runs.run_words import is_outside
 from fairlead.matching.compiled.planning.comparisons import add_tables, bounds_of, equal_class
 from fairlead.matching.compiled.planning.join_conditions import Across
+from fairlead.matching.compiled.planning.runs.run_plan import run_plan_of
 from fairlead.matching.compiled.planning.shape import (
     ACCEPTED,
     TOO_MANY,
@@ -49,17 +51,19 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         subscription,
         branch,
         [queue_of[slot.type] for slot in branch.slots],
-        [len(branch.slots_of_type[name]) for name in branch.queue_types],
+        [sum(_least(branch, slot) for slot in branch.slots_of_type[name]) for name in branch.queue_types],
         overlapping=overlapping(branch, catalogue),
     )
     shape.lanes = _lanes(shape, catalogue, heard)
-    across = Across(shape, slot_types(branch, catalogue))
+    types = slot_types(branch, catalogue)
+    across = Across(shape, types)
     for predicate in branch.predicates:
-        if not predicate.is_unary:
+        if not predicate.is_unary and branch.runs.keys().isdisjoint(predicate.slots):
             condition = _condition(across, predicate)
             sides = across.sides(predicate.condition)
             shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides))
-    shape.orders += [Order(*pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
+    pairs = [(pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
+    shape.orders += [Order(*pair, word) for pair, word in pairs if branch.runs.keys().isdisjoint(pair)]
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
     if shape.overlapping and shape.anchored:  # an event in several queues may be any of their members
@@ -69,18 +73,25 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         rest = [_condition(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
         policy, within = noted_event_policy(subscription, branch, clause, catalogue), clause.apart_us or 0
         twins = [slot for slot in sorted(branch.twins(clause, catalogue)) if not policy.before or slot != policy.anchor]
-        rest += [SlotField("REF", clause.slot) != SlotField("REF", slot) for slot in twins]
+        rest += [SlotField("REF", clause.slot) != SlotField("REF", slot) for slot in twins if slot not in branch.runs]
+        rest += [is_outside(slot, SlotField("REF", clause.slot)) for slot in twins if slot in branch.runs]
         if policy.before and policy.timed:
             rest.insert(0, SlotField("TIME", clause.slot) >= SlotField("TIME", policy.anchor) - within)
         reach = clause.slot, clause.since, clause.until, all_of(*rest), policy, within
         shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
+    shape.runs = run_plan_of(shape, across, types, catalogue)
     add_tables(shape, across, catalogue)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused(TOO_MANY)
     return shape
+
+
+def _least(branch: Branch, slot: int) -> int:
+    """How many events a slot holds at least."""
+    return branch.runs[slot].least if slot in branch.runs else 1
 
 
 def _condition(across: Across, predicate: Predicate, must: bool = True) -> Formula:
@@ -143,7 +154,7 @@ def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
     refs = [SlotField("REF", slot) for slot in range(shape.size)]
     return [
         Test(frozenset({a, b}), refs[a] != refs[b], link=Sides(a, "!=", b, refs[a], refs[b]))
-        for a in range(shape.size)
-        for b in range(a + 1, shape.size)
-        if shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]
+        for a in shape.singles
+        for b in shape.singles
+        if a < b and shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]
     ]

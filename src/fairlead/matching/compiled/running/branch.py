@@ -29,8 +29,9 @@ from fairlead.matching.compiled.running.keys import (
 )
 from fairlead.matching.compiled.running.pool import NEVER, Pool
 from fairlead.matching.compiled.running.retention import forget_values
+from fairlead.matching.compiled.running.run_output import gathered_members, room_for_runs, room_to_keep
 from fairlead.matching.outcome import too_many_relations
-from fairlead.matching.results.member_words import MemberWords
+from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Subscription
@@ -68,9 +69,9 @@ def joined_matches(parts: Sequence[BranchMatches]) -> BranchMatches:
     def one(columns: Sequence[Words | None]) -> Words | None:
         return None if columns[0] is None else np.concatenate([each for each in columns if each is not None])
 
-    at, words = np.concatenate([each.at for each in parts]), np.concatenate([each.refs.words for each in parts])
+    at, refs = np.concatenate([each.at for each in parts]), joined_members([each.refs for each in parts])
     due, member, born = (one([getattr(each, name) for each in parts]) for name in ("due", "member", "born"))
-    return BranchMatches(at, MemberWords(words), due, member, born)
+    return BranchMatches(at, refs, due, member, born)
 
 
 class KernelBranch(KernelInput):
@@ -108,7 +109,7 @@ class KernelBranch(KernelInput):
             *found, reached = self._run(given, rows)
             made.append(found[0])
             decided.append(found[1])
-            if reached == rows or not self.shape.every:
+            if reached == rows or not self.shape.parted:
                 break
             done = rows if reached < 0 else reached  # below 0: all rows, but not what `until` decides
             given, rows = rest_of(given, self.shape, self.paired, done), rows - done
@@ -125,14 +126,16 @@ class KernelBranch(KernelInput):
         waits = relations if shape.waits else 0
         keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
         pool.room_for(keys, self.buckets(), rows * most + size * waits, waits)
+        room_to_keep(self, most)
         if len(self.source.plans):
             pool.room_to_reduce(rows)
         if shape.anchored:
             pool.room_to_choose(shape.relations_max)
         fired = pool.waiting_count() + waits if shape.waits else 0
         checked = self.checked
-        out_at, out_ref = unwritten(relations, np.int64, checked), unwritten((relations, size), np.int64, checked)
-        given = given | pool.arguments()
+        rows_out = 0 if shape.runs else relations
+        out_at, out_ref = unwritten(relations, np.int64, checked), unwritten((rows_out, size), np.int64, checked)
+        given = given | pool.arguments() | (room_for_runs(shape, pool, relations, most, checked) if shape.runs else {})
         given |= {
             "plans": self.source.plans,
             "ranks": self.texts.ranks() if shape.ranked else NOTHING,
@@ -161,6 +164,8 @@ class KernelBranch(KernelInput):
         due = given["out_due"][:found] if shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         out_at.resize(found, refcheck=False)  # gives back what was not filled, where it lies: nobody else has seen them
+        if shape.runs:
+            return BranchMatches(out_at, gathered_members(given, pool, int(found)), due, member), decided, int(reached)
         out_ref.resize((found, size), refcheck=False)
         made = BranchMatches(out_at, MemberWords(out_ref), due, member)
         return made, decided, int(reached)

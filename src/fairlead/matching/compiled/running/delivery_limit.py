@@ -45,11 +45,24 @@ class DeliveryLimit:
         """The key of each relation as a number: that of its first member."""
         if not self.kinds:
             return np.zeros(len(refs), dtype=np.int64)
+        if refs.offsets is None:
+            return self._numbers(branch, 0, refs, view)
+        made = np.zeros(len(refs), dtype=np.int64)
+        first = np.argmax(refs.lengths > 0, axis=1)
+        words = refs.words[refs.starts[:-1]]
+        for slot in np.unique(first).tolist():  # runs before it are empty
+            mine = first == slot
+            alone = MemberWords(np.repeat(words[mine][:, None], refs.slots, axis=1))
+            made[mine] = self._numbers(branch, slot, alone, view)
+        return made
+
+    def _numbers(self, branch: int, slot: int, refs: MemberWords, view: View) -> Numbers:
+        """By the members at a slot that holds one event."""
         conjunction = self.subscription.branches[branch]
-        members, named = Members(conjunction, self.catalogue, view, refs), conjunction.slots[0].type
+        members, named = Members(conjunction, self.catalogue, view, refs), conjunction.slots[slot].type
         schema = self.catalogue[named]
         kinds = [schema.attributes[schema.index[name]].type.kind for name in dict(conjunction.keys)[named]]
-        fields = [Field(0, name, kind) for name, kind in zip(dict(conjunction.keys)[named], kinds, strict=True)]
+        fields = [Field(slot, name, kind) for name, kind in zip(dict(conjunction.keys)[named], kinds, strict=True)]
         return self.keys.of_columns([members.column(each) for each in fields], len(refs)).astype(np.int64)
 
     def admitted(self, numbers: Numbers) -> Mask:

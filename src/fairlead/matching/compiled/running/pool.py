@@ -26,7 +26,7 @@ CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `keys`."""
 ARRAYS = (
     "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "least_keys", "rows", "waiting", "heap", "counters",
-    "scratch", "members", "chosen",
+    "scratch", "members", "chosen", "different", "kept", "kept_table",
 )  # fmt: skip
 """The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 
@@ -51,6 +51,8 @@ class Pool:
         self.scratch = np.zeros(0, dtype=np.int32)
         self.members = np.zeros(size, dtype=np.int64)
         self.chosen = np.zeros((0, size), dtype=np.int64)
+        self.different, self.kept_table = np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
+        self.kept = np.zeros((0, layout.kept_width), dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
@@ -59,6 +61,8 @@ class Pool:
             empty = (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width]
             self.queues = _grown(self.queues, wanted * self.queues_per_key, empty)
             self.keys = _grown(self.keys, wanted, (NEVER, 0, -1, LATEST))
+            if self.layout.kept_width:
+                self.kept = _grown(self.kept, wanted * self.queues_per_key, (0,) * self.layout.kept_width)
             if self.layout.keyed:
                 more = wanted * self.queues_per_key - len(self.least_keys)
                 self.least_keys = np.concatenate([self.least_keys, np.zeros(more, dtype=np.int64)])
@@ -91,6 +95,11 @@ class Pool:
         """For the relations of one event."""
         if relations > len(self.chosen):
             self.chosen = unwritten((relations, self.size), np.int64)
+
+    def room_to_count(self, values: int) -> None:
+        """For the different values of one run, at most so many: what is in the table matters to no other run."""
+        if 2 * values > len(self.different):
+            self.different = np.zeros((1 << (4 * values).bit_length(), 2), dtype=np.int64)
 
     def arguments(self) -> dict[str, npt.NDArray[Any]]:
         """By name."""

@@ -19,6 +19,7 @@ from fairlead.matching.compiled.codegen.deadlines import KEY, MEMBERS
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool
+from fairlead.matching.compiled.running.run_output import recount
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.running.branch import KernelBranch
@@ -81,6 +82,8 @@ def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int6
     pool.queues, pool.least_keys, pool.keys, pool.key_count = fresh.queues, fresh.least_keys, fresh.keys, size
     if branch.shape.equal and branch.is_keyed:
         _keep_buckets(branch, instance)
+    pool.kept = fresh.kept
+    recount(branch)
 
 
 def forget_values(branch: KernelBranch) -> None:
@@ -93,6 +96,7 @@ def forget_values(branch: KernelBranch) -> None:
     texts = [at for at in stored if columns[at].expression.kind in TEXTS and not columns[at].truth]
     if len(branch.texts) >= FEW and 2 * branch.held() * max(1, len(texts)) + FEW < len(branch.texts):
         _keep_texts(branch, texts)
+        recount(branch)
 
 
 def _keep_buckets(branch: KernelBranch, instance: npt.NDArray[np.int64] | None) -> None:

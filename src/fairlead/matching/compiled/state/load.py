@@ -20,6 +20,7 @@ from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.compiled.running.keys import paired
 from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, OLDEST, TAIL, WAITS
+from fairlead.matching.compiled.running.run_output import recount
 from fairlead.matching.state.content import InstanceTable
 
 Numbers = npt.NDArray[np.int64]
@@ -63,6 +64,7 @@ class Loading:
             self._chain(buckets)
         self._keep_time()
         self._wait()
+        recount(self.kernel)
 
     def _rows_of_events(self) -> list[tuple[Lane, int, str, Numbers, Numbers]]:
         """By queue and type, the nodes and which rows of the type's table they are."""

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import StateError
-from fairlead.matching.compiled.planning.cost import may_take_long
+from fairlead.matching.compiled.planning.costs.cost import may_take_long
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import Interleaved, delivery_words, interleaved
 from fairlead.model.relations.relation import Relation

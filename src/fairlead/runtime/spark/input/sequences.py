@@ -15,7 +15,7 @@ import pyarrow as pa
 from fairlead.order.repeats import doubled, repeated
 from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, order_column
 from fairlead.runtime.spark.input.arrivals import REJECTED
-from fairlead.runtime.spark.job.buckets import buckets_of
+from fairlead.runtime.spread.buckets import buckets_of
 
 POSITION = "_position"
 

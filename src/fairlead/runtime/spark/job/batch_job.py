@@ -28,8 +28,8 @@ from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.input.parquet_scans import Scan, scan_of
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import SLICES, TARGETS, Job, matched, numbered, sliced
-from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
+from fairlead.runtime.spread.targets import TargetGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation

@@ -19,9 +19,9 @@ from fairlead.model.arguments import require_plan
 from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.html import table
 from fairlead.model.plans.plan import Plan
-from fairlead.runtime.spark.job.targets import TargetGroup, groups_of, nested_reasons, stream_groups
 from fairlead.runtime.spark.setup.session import MASTER
 from fairlead.runtime.spark.setup.settings import explain_settings, local_cores
+from fairlead.runtime.spread.targets import TargetGroup, groups_of, nested_reasons, stream_groups
 
 
 @dataclass(frozen=True)

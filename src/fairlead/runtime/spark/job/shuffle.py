@@ -32,10 +32,10 @@ from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, one_zero, order_column, sortable
 from fairlead.runtime.spark.input.arrivals import AHEAD_OF, REJECTED, UNPLACED, ArrivalReader, InputColumns
 from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
-from fairlead.runtime.spark.job.buckets import buckets_of
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.target_rows import IDENTITY, bytes_of, columns_of
-from fairlead.runtime.spark.job.targets import TargetGroup
+from fairlead.runtime.spread.buckets import buckets_of
+from fairlead.runtime.spread.targets import TargetGroup
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(

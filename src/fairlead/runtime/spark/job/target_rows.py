@@ -17,7 +17,7 @@ from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.relations.identity import ID_BYTES, Words
 from fairlead.order.total import SEQUENCE, SOURCE
 from fairlead.runtime.spark.input.sequences import POSITION
-from fairlead.runtime.spark.job.targets import TargetGroup
+from fairlead.runtime.spread.targets import TargetGroup
 
 IDENTITY = "_identity"
 

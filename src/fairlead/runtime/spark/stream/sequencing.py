@@ -25,11 +25,11 @@ from fairlead.model.events.types import HEARTBEAT
 from fairlead.order.holdback import ALIGNED, with_head
 from fairlead.order.log_holdback import LogOrder
 from fairlead.runtime.spark.input.arrivals import REJECTED
-from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.stream.resumption import RuleChange, agree_in_buckets, changed, head
 from fairlead.runtime.spark.stream.spreading import key_of
 from fairlead.runtime.spark.stream.stream_job import APART, FrontierShare, Setup, opened
 from fairlead.runtime.spark.stream.stream_order import Blobs, StreamOrder, refused
+from fairlead.runtime.spread.targets import TargetGroup
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.names import topic_stream
 

@@ -46,9 +46,9 @@ from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.job.parcel import Parcel
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import AHEAD_REASON, Job, cut, together
-from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
 from fairlead.runtime.spark.stream.resumption import ZONE, agree_in
+from fairlead.runtime.spread.targets import TargetGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

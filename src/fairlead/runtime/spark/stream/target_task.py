@@ -33,9 +33,9 @@ from fairlead.runtime.event_time.segment import first_keys
 from fairlead.runtime.spark.input.sequences import POSITION
 from fairlead.runtime.spark.job.shuffle import Job, Task
 from fairlead.runtime.spark.job.target_rows import columns_of
-from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.stream.resumption import head
 from fairlead.runtime.spark.stream.stream_job import LATE_OF, Setup, opened, pieces
+from fairlead.runtime.spread.targets import TargetGroup
 
 PAST = "past"
 """In the head of a state with LATE REVISE: the number of bytes of the engine's state, before those of the past."""

@@ -50,6 +50,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     bk,
     bound_to,
     count,
+    found,
     free,
     fresh,
     k,
@@ -61,6 +62,8 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     walked,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.runs.gathering import Gathering
+from fairlead.matching.compiled.codegen.runs.run_words import DIFFERENT, KEPT, OUT_LENGTHS, OUT_MEMBERS, end, written
 from fairlead.matching.compiled.codegen.searches.noted_search import NotedSearch
 from fairlead.matching.compiled.codegen.searches.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
@@ -74,6 +77,7 @@ from fairlead.matching.compiled.representation.formulas import (
     TRUE,
     Argument,
     Array,
+    Constant,
     Formula,
     FunctionCall,
     NumberComparison,
@@ -90,7 +94,7 @@ from fairlead.matching.compiled.representation.statements import KernelFunction
 
 STATE: tuple[Variable | Array, ...] = (
     free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
-    PLANS, MEMBERS, CHOSEN,
+    PLANS, MEMBERS, CHOSEN, found, written, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT,
 )  # fmt: skip
 
 
@@ -102,11 +106,12 @@ class Searching:
         self.calls: dict[str, FunctionCall] = {}
         self.called: set[str] = set()
         """The functions that searches call."""
-        self.nothing: Formula = count if shape.every else FALSE
+        self.nothing: Formula = count if shape.every else Constant(0) if shape.runs else FALSE
         """What a search gives that has found nothing, or all."""
         self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
         self.noted = NotedSearch(layout, self.at, self.placed)
+        self.gathering = Gathering(shape, accesses, layout, self.placed)
 
     def functions(self) -> list[KernelFunction]:
         """The search functions; `calls` then says how each is called."""
@@ -115,7 +120,7 @@ class Searching:
             name, code = "search_free" if newest is None else f"search_{newest}", Code()
             self._body(code, newest)
             own = [value_of(at) for at, column in enumerate(self.shape.columns) if column.queue == newest]
-            given: list[Variable | Array] = [k, *(() if newest is None else (w, b, bk, tm, *own)), *STATE]
+            given: list[Variable | Array] = [k, *((w,) if newest is None else (w, b, bk, tm, *own)), *STATE]
             uses = uses_of(code.body)
             self.called |= uses.calls
             read: list[Argument] = [each for each in given if each.name in uses.names]
@@ -154,16 +159,20 @@ class Searching:
             return  # it is reduced at once
         with ExitStack() as blocks:
             inner = False
-            for slot in range(self.shape.size):
+            for slot in self.shape.singles:
                 access = self.accesses.of(slot, newest)
                 self._open(code, blocks, access, newest, inner)
                 inner = inner or access.way not in (Way.NEWEST, Way.NEIGHBOUR)
+            if self.shape.runs:
+                self.gathering.open(code, blocks, newest)
             for clause in self.shape.noted:
                 if clause.searched:
                     blocks.enter_context(code.when(self.noted.unspoilt(code, clause, newest)))
-            for slot in sorted(self.opened(newest)):
+            for slot in () if self.shape.runs else sorted(self.opened(newest)):
                 code.assign(CHOSEN[count, slot] if self.shape.every else MEMBERS[slot], bound_to(slot))
-            if self.shape.every:
+            if self.shape.runs:
+                code.give(end)
+            elif self.shape.every:
                 code.increase(count)
                 with code.when(count >= self.shape.relations_max):
                     code.give(count)
@@ -186,7 +195,7 @@ class Searching:
             tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
         self._start(code, access, newest)
         bounded = inner and not once and newest in self.semijoins.first
-        last = slot == max(self.opened(newest)) and not any(each.searched for each in self.shape.noted)
+        last = slot == max(self.opened(newest)) and not any(each.searched for each in self.shape.noted) and not self.shape.runs
         innermost = last and not once and not bounded
         if innermost:  # it only counts: asking would cost it a tenth
             code.assign(walked, 0)
@@ -238,7 +247,7 @@ class Searching:
         return call("past", node, self.ref[other], QUEUES[at, ROOT], NODES, LINKS, TREES)
 
     def opened(self, newest: int | None) -> set[int]:
-        return set(range(self.shape.size)) - (set() if newest is None else {self.shape.newest_slot(newest)})
+        return set(self.shape.singles) - (set() if newest is None else {self.shape.newest_slot(newest)})
 
     def ahead(self, slot: int, newest: int | None) -> list[int]:
         """The open slots that have to stand before this one (after it under RECENT)."""
@@ -329,7 +338,9 @@ class Searching:
                 code.assign(node, NONE)
 
     def _advance(self, code: Code, access: Access) -> None:
-        """The next node of a slot's loop."""
+        """The next node of a slot's loop, unless what is inside has returned a relation."""
+        if code.is_ended:
+            return
         node = bound_to(access.slot)
         if access.way is Way.HASH:
             code.assign(node, self.hash_index.step(node))

@@ -38,7 +38,7 @@ from fairlead.matching.compiled.planning.arrival import (
     Step,
     Walked,
 )
-from fairlead.matching.compiled.planning.cost_bound import (
+from fairlead.matching.compiled.planning.costs.cost_bound import (
     LOG,
     ONE,
     C,
@@ -53,6 +53,7 @@ from fairlead.matching.compiled.planning.cost_bound import (
     times,
 )
 from fairlead.matching.compiled.planning.family import family_key
+from fairlead.matching.compiled.planning.runs.run_cost import RunCosts
 from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
@@ -81,6 +82,7 @@ class Costs:
         self.shape, self.catalogue, self.accesses = shape, catalogue, Accesses(shape)
         self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
         self.names = shape.branch.alias_names()
+        self.runs = RunCosts(shape, self.accesses)
         self.between = [each for each in shape.noted if each.searched]
 
     def arrivals(self) -> list[Arrival]:
@@ -108,8 +110,10 @@ class Costs:
         if members:
             newest = members[0] if len(members) == 1 else None
             if newest is None or self.accesses.is_possible(newest):
+                newest = None if shape.runs and self.accesses.is_free(newest) else newest
                 costs.append(self.search(newest))
                 steps = tuple(self.step(slot, newest) for slot in range(shape.size) if slot in self.searching.opened(newest))
+                notes += self.runs.notes()
                 if shape.overlapping and shape.disposal is not Disposal.FIRST_PREFIX:
                     costs.append(N)
                     notes.append(Plainly.OVERLAPS)
@@ -118,7 +122,7 @@ class Costs:
                     notes.append(Plainly.WAITS)
             else:
                 notes.append(Plainly.IS_QUEUED)
-            if newest is None:
+            if len(members) > 1:
                 notes.append(Plainly.IS_SEVERAL)
         for each in shape.noted:
             if each.queue in lane.queues:
@@ -136,11 +140,14 @@ class Costs:
         firm = not any(fallible.values()) and not any(each.way is Way.NEIGHBOUR for each in reached.values())
         unordered = {slot for slot in opened if not firm and self._order_texts(slot, newest)}
         cost = plus(ONE, *(self._unspoilt(each) for each in self.between))
-        fails = bool(self.between)
+        again = bool(self.shape.runs) and (self.runs.can_fail or not firm)
+        if self.shape.runs and (again or not opened):
+            cost = plus(cost, self.runs.each(newest, opened))
+        fails = bool(self.between) or again
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
             fails = fails or fallible[slot] or slot in unordered
-        nested = plus(cost, *(LOG for _ in self.searching.timely(newest)))
+        nested = plus(cost, self.runs.last if self.shape.runs else ONE, *(LOG for _ in self.searching.timely(newest)))
         if newest not in accesses.explosive:
             return nested
         asks = any(each.way is Way.TREE or self.searching.ahead(each.slot, newest) for each in reached.values())
@@ -277,6 +284,8 @@ def excess(shape: Shape, catalogue: Catalogue) -> Excess | None:
 def _cause(costs: Costs, newest: int | None, cost: Cost) -> Cause:
     if costs.shape.every:
         return Branching.EVERY
+    if costs.shape.runs:
+        return Branching.RUNS
     if power_of(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
         return ReadsMembers(next((each.word for each in costs.between), "a clause"))
     plan = costs.searching.semijoins.plans[newest]

@@ -24,6 +24,7 @@ from fairlead.matching.compiled.planning.arrival import (
     EqualKeys,
     Excess,
     FirstQueued,
+    Gathered,
     Leaving,
     NextQueued,
     Note,
@@ -33,8 +34,8 @@ from fairlead.matching.compiled.planning.arrival import (
     Step,
     Walked,
 )
-from fairlead.matching.compiled.planning.cost import Costs
-from fairlead.matching.compiled.planning.cost_bound import LETTERS, ONE, letters_of, shown
+from fairlead.matching.compiled.planning.costs.cost import Costs
+from fairlead.matching.compiled.planning.costs.cost_bound import LETTERS, ONE, letters_of, shown
 
 PLAIN_NOTES = {
     Plainly.TELLS_TIME: "it tells the time",
@@ -49,6 +50,13 @@ BRANCHING = {
     Branching.CIRCLE: "conditions between members form a circle",
     Branching.COMPARISONS: "what joins two members is more than one comparison",
     Branching.EVERY: "MATCHING ALL takes every combination of its partners",
+    Branching.RUNS: "runs are walked for each combination of the other members, until HAVING is true",
+}
+
+
+REMEDIES = {
+    Branching.EVERY: "write LIMIT n PER EVENT",
+    Branching.RUNS: "compare a count of the run with a number, such as count(q) >= 3: nothing is walked before it is reached",
 }
 
 
@@ -144,6 +152,8 @@ def step_words(step: Step) -> str:
 
 def note_words(note: Note) -> str:
     match note:
+        case Gathered():
+            return gathered_words(note)
         case Plainly():
             return PLAIN_NOTES[note]
         case EqualKeys():
@@ -153,6 +163,18 @@ def note_words(note: Note) -> str:
         case BarredBy():
             return f"first compared with {'every event' if note.every else 'the event'} noted for {note.word} {note.alias}"
     assert_never(note)
+
+
+def gathered_words(note: Gathered) -> str:
+    """How a run is found."""
+    said = [f"{_quoted(note.kept)} kept for its queue"] if note.kept else []
+    said += [f"nothing is searched before its queue has {_quoted(note.before)}"] if note.before else []
+    said += [f"then walked for {_quoted(note.walked)}"] if note.walked else []
+    return f"{note.alias}: the run, {'; '.join(said) or 'all that is queued there'}"
+
+
+def _quoted(texts: tuple[str, ...]) -> str:
+    return " and ".join(f'"{each}"' for each in texts)
 
 
 def leaving_words(leaving: Leaving) -> str:
@@ -174,7 +196,7 @@ def expense_words(excess: Excess) -> tuple[str, str, str, str]:
 def _cause_words(cause: Cause) -> tuple[str, str]:
     match cause:
         case Branching():
-            return BRANCHING[cause], "write LIMIT n PER EVENT" if cause is Branching.EVERY else JOINED
+            return BRANCHING[cause], REMEDIES.get(cause, JOINED)
         case ReadsMembers(word):
             text = f"each relation is compared with every event that {word} has noted, since its WHERE reads members"
             return text, f"leave out of the WHERE of the {word} what reads members, or say it with PER"

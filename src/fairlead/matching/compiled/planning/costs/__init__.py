@@ -1,0 +1,1 @@
+"""What an arriving event can cost: counted along the plan of indexes, as a bound, in words."""
