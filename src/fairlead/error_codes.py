@@ -370,7 +370,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W018": ("Every event that a `WITHOUT … BEFORE` can count is kept: its `WHERE` reads members, or the event can be a member.", "Say with `PER` what must be equal, or add `WITHIN` to `BEFORE` and to the pattern."),
     "W019": ("A `WITHIN` is the window of a pattern of one event, and its `WITHOUT … BEFORE` has none.", "Write it directly after `BEFORE a`."),
     "W020": ("Two events of one type and key that differ, without `DISPOSAL`: one that ends a relation cannot begin the next.", "Write `MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX` to compare each with the one before it."),
-    "W025": ("A subscription has runs, such as `q+`, and a condition that cannot be compiled to machine code: it is matched event by event.", "Nothing, if 20,000 to 40,000 events/s are enough; otherwise rewrite that condition."),
+    "W025": ("A subscription has runs, such as `q+`, and a condition that has no machine code: it is matched event by event.", "Nothing, if 20,000 to 40,000 events/s are enough; otherwise rewrite that condition."),
     "W030": ("`PER` has buckets of time, and nothing says when one ends: the events of every bucket stay queued until a match disposes of them.", "Add `ORDER BY` with that time, or write `RETAIN x 1 HOUR BATCH` in place of the bucket."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),

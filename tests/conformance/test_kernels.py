@@ -26,7 +26,7 @@ def interpreted() -> Iterator[None]:
 
 
 def test_there_are_cases_of_runs() -> None:
-    assert len(RUNS) > 50
+    assert len(RUNS) >= 50
 
 
 @pytest.mark.parametrize("case", RUNS, ids=str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ from fairlead.transport.events import read_events
 from tests.marks import sample_size
 from tests.matching.equality.test_equal_to_reference import events_of
 from tests.matching.equality.test_runs import shown
-from tests.matching.generators.generated import Case
+from tests.matching.generators.generated import TYPES, Case, events
 from tests.matching.generators.runs import run_cases, valued_run_cases
+from tests.matching.results.test_result_table import compared
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -61,6 +63,45 @@ def test_a_state_with_runs_goes_on_in_kernels(case: Case, size: int, split: int,
     for columns in batches[split:]:
         assert shown(list(loaded.feed(columns))) == shown(list(plain.feed(columns)))
         assert loaded.dump() == plain.dump()
+
+
+@given(run_cases() | valued_run_cases(), st.integers(1, 13))
+def test_relations_with_runs_give_the_table_of_their_objects(case: Case, size: int) -> None:
+    compared(compile_text(case.rules), case.events, size)
+
+
+BRANCHES = """
+SUBSCRIPTION S
+MATCH (A a+) OR (B b THEN C c) OR (C c AND U u{,2})
+HAVING count(a) >= 2
+PER k
+DISPOSAL FIRST PREFIX
+LIMIT 7 PER KEY
+EMIT E (k = 1)
+SUBSCRIPTION T MATCH E e{2,} THEN A a PER k"""
+
+
+@given(events(24), st.integers(1, 6))
+def test_branches_with_and_without_runs_are_delivered_together(records: list[dict[str, Any]], size: int) -> None:
+    rules = TYPES + BRANCHES
+    plan = compile_text(rules)
+    expected = shown(ReferenceMatcher(plan).run(events_of(plan, Case(rules, records))))
+    engine = Engine(plan, kernels_from=0)
+    found = [each for columns in read_events(records, plan.catalogue, batch_rows=size) for each in engine.feed(columns)]
+    assert shown(found) == expected
+    compared(plan, records, size)
+
+
+def test_an_event_that_one_of_two_runs_refuses_may_be_in_the_other() -> None:
+    """Both runs read one queue."""
+    plan = compile_text(TYPES + "SUBSCRIPTION S MATCH A a+ THEN B b THEN A c{2,} WHERE a.x > b.x AND c.x < b.x")
+    records = [
+        {"type": name, "k": 0, "x": x, "y": None} for name, x in (("A", 5), ("A", 1), ("B", 3), ("A", 1), ("A", 7), ("A", 2))
+    ]
+    events = [each | {"at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n)} for n, each in enumerate(records)]
+    engine = Engine(plan, kernels_from=0)
+    found = [each for columns in read_events(events, plan.catalogue) for each in engine.feed(columns)]
+    assert [(sorted(each.positions), each.runs) for each in found] == [([0, 2, 3, 5], (1, 2, 1))]
 
 
 def test_most_generated_runs_have_a_kernel() -> None:

@@ -25,7 +25,7 @@ from fairlead.model.events.columns import arrow_array, number_array, text_array
 from fairlead.model.events.event import Event
 from fairlead.model.relations.identity import Signs, from_hex, hex_digits, majors_of, places_of, position_word
 from fairlead.model.relations.identity import Words as Ids
-from fairlead.model.relations.layout import ResultColumn, ResultLayout
+from fairlead.model.relations.layout import RUNS, ResultColumn, ResultLayout
 from fairlead.model.relations.relation import PLUS, Relation
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def table_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View,
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
         frame.branch[each.at], frame.at[each.at] = each.block.branch_number, each.words
         frame.width[each.at], frame.sign[each.at] = each.refs.widths, each.block.sign
-    return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)), None)
+    emitted = _emitted_of_blocks(layout, rows, view, len(ids))
+    return _table(layout, frame, ids, view.take(_words(frame, rows)), emitted, _runs_of_blocks(layout, rows, len(ids)))
 
 
 def _words(frame: Frame, rows: Sequence[BlockRows]) -> Numbers:
@@ -119,9 +120,8 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
     words = np.array([position_word(member.position) for member in members], dtype=np.int64)
     found = parts_of(chunk, np.arange(len(words)), np.array([rows[key] for key in keys], dtype=np.int64))
     ids = from_hex([each.id for each in relations])
-    return _table(
-        layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), [each.runs for each in relations]
-    )
+    runs = pa.array([each.runs for each in relations], type=RUNS) if layout.ragged else None
+    return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), runs)
 
 
 def _table(
@@ -130,7 +130,7 @@ def _table(
     ids: Ids,
     members: Taken,
     emitted: pa.Array,
-    runs: Sequence[tuple[int, ...] | None] | None,
+    runs: pa.Array | None,
 ) -> pa.Table:
     offsets, count = number_array(frame.offsets.astype(np.int32)), len(ids)
     positions, schema = number_array(majors_of(members.words)), layout.schema
@@ -155,7 +155,7 @@ def _table(
         emitted,
     ]
     if layout.ragged:
-        columns.append(pa.array(runs or [None] * count, type=schema.field("runs").type))
+        columns.append(runs)
     if layout.signed:
         columns.append(number_array(frame.sign))
     else:
@@ -176,8 +176,30 @@ def _emitted_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: Vi
             made = emitted_columns(branch, layout.catalogue, view, each.refs)
             parts.append(_emitted(layout, branch.emission.type, made, len(each)))
         at.append(np.arange(count)[each.at])
+    return _in_rows(parts, at)
+
+
+def _in_rows(parts: Sequence[pa.Array], at: Sequence[Numbers]) -> pa.Array:
+    """What blocks have, in the order of the rows `at` which it is."""
     joined = pa.concat_arrays(parts)
     return joined if len(parts) == 1 else joined.take(number_array(np.argsort(np.concatenate(at))))
+
+
+def _runs_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], count: int) -> pa.Array | None:
+    """How many members each slot has; NULL for a branch without runs."""
+    if not layout.ragged:
+        return None
+    parts, at = [], []
+    for each in rows:
+        if each.refs.offsets is None:
+            parts.append(pa.nulls(len(each), RUNS))
+        else:
+            lengths = each.refs.lengths
+            offsets = np.arange(0, lengths.size + 1, lengths.shape[1], dtype=np.int32)
+            values = number_array(lengths.reshape(-1).astype(np.int32))
+            parts.append(pa.ListArray.from_arrays(number_array(offsets), values, type=RUNS))
+        at.append(np.arange(count)[each.at])
+    return _in_rows(parts, at)
 
 
 def _emitted_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.Array:

@@ -68,11 +68,11 @@ class Gathering:
         """The number of a queue of the key."""
         return k * self.shape.stride + queue
 
-    def open(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
+    def begin(self, code: Code, blocks: ExitStack, newest: int | None) -> None:
         """What follows is inside, where all runs are long enough, the newest event is a member, and HAVING is true."""
         code.assign(end, written)
         for run in self.plan.runs if newest is None and not self.shape.overlapping else ():
-            if not run.others:
+            if len(self.shape.slots_of(run.queue)) == 1:
                 self._take_newest(code, blocks, run)
         if self.kept.decided:
             self._ask(code, blocks, newest)

@@ -164,7 +164,7 @@ class Searching:
                 self._open(code, blocks, access, newest, inner)
                 inner = inner or access.way not in (Way.NEWEST, Way.NEIGHBOUR)
             if self.shape.runs:
-                self.gathering.open(code, blocks, newest)
+                self.gathering.begin(code, blocks, newest)
             for clause in self.shape.noted:
                 if clause.searched:
                     blocks.enter_context(code.when(self.noted.unspoilt(code, clause, newest)))
