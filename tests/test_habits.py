@@ -26,6 +26,7 @@ CONSTANTS: dict[str, tuple[str, set[str]]] = {
     "matching/compiled/test_kernel_compiled.py": (IN_MACHINE_CODE, {"BUILD", "KEEP", "STEPS"}),
     "matching/compiled/test_kernel_checked.py": ("what was made before is not to be used", {"_FORMS"}),
     "matching/compiled/test_retention.py": (OF_STRUCTURES, {"FEW"}),
+    "matching/compiled/test_sequence_kernel.py": (IN_MACHINE_CODE, {"FEW", "LIMITS"}),
     "matching/compiled/test_shared_columns.py": (OF_STRUCTURES, {"FEW"}),
     "matching/equality/test_every_match.py": (IN_MACHINE_CODE, {"EACH", "ROOM"}),
     "matching/generators/keyed.py": (OF_STRUCTURES, {"FEW", "LEAST", "SMALL", "SPREAD", "WORTH"}),

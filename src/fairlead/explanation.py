@@ -133,11 +133,13 @@ class Explanation:
         return f"because of {self._refused}" if own is None else own.reason
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
-        """For each branch: costs, how many others share its kernel, and how conditions on single events are evaluated."""
+        """For each branch that is no sequence: costs, how many others share its kernel, and how conditions on single events are
+        evaluated."""
         if self.against(subscription) is not None:
             return []
         made = []
-        for branch in (subscription.branches[at] for at in subscription.in_text_order):
+        branches = [subscription.branches[at] for at in subscription.in_text_order]
+        for branch in (each for each in branches if each.sequence is None):
             shape, others = shape_of(subscription, branch, self.plan.catalogue), self._alike.others(subscription, branch)
             made.append((Costs(shape, self.plan.catalogue), others, indexed_conditions(shape, branch) if others else []))
         return made
@@ -152,7 +154,7 @@ class Explanation:
             return []
         heard, made = heard_types(self.plan), []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
-            hears = heard.get(subscription.name, frozenset()) if branch.waiting else frozenset()
+            hears = heard.get(subscription.name, frozenset()) if branch.waiting or branch.timed else frozenset()
             shape = shape_of(subscription, branch, self.plan.catalogue, hears)
             shared = self._alike.others(subscription, branch) > 0
             values = [render(each.expression, [shape.queue_names[each.queue]]) for each in shape.columns]
@@ -190,6 +192,9 @@ class Explanation:
             name = f"cost {number}" if len(subscription.branches) > 1 else "cost"
             lines += [f"  {name:<10} {meaning}", *(f"    {row}" for row in rows)]
             lines += [f"    {in_words(others, served)}"] if others else []
+        if subscription.has_sequences and self.against(subscription) is None:
+            lines.append("  cost       one step for each row that the open search of its key passes")
+            lines.append("    after a start that fails, its rows are searched again from the next one")
         return lines
 
     def _costs_html(self, subscription: Subscription) -> str:

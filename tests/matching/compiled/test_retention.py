@@ -96,7 +96,7 @@ def test_what_rows_with_a_null_are_numbered_by_is_forgotten_too(rules: str, noth
 
 def test_copies_of_what_waits_are_in_no_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room that was never written can hold anything: it was once taken for the numbers of chains."""
-    monkeypatch.setattr(pool, "_longer", filled_with_rubbish)
+    monkeypatch.setattr(pool, "longer", filled_with_rubbish)
     timed = "TYPE A (x INT, at TIMESTAMP) TIME at TYPE B (x INT, at TIMESTAMP) TIME at TYPE C (x INT, at TIMESTAMP) TIME at\n"
     plan = compile_text(timed + "SUBSCRIPTION S MATCH A a AND B b WHERE a.x = b.x WITHOUT C c WITHIN 9 SECONDS OF a")
     events = [{"type": "AB"[n % 2], "x": n // 2, "at": n} for n in range(200)]

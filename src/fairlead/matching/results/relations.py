@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
@@ -72,6 +73,11 @@ class MatchBlock:
     def turn(self) -> tuple[int, int, int, int]:
         """What decides between blocks at one place; and blocks that agree in it can be one."""
         return self.phase, self.number, self.branch, self.sign
+
+    def taken(self, mask: npt.NDArray[np.bool_]) -> MatchBlock:
+        """Some of them, where places tell the order."""
+        deadlines = None if self.deadlines is None else self.deadlines[mask]
+        return replace(self, at=self.at[mask], refs=self.refs[mask], deadlines=deadlines)
 
     def moved(self, behind: int) -> MatchBlock:
         """The block after this many relations that are delivered before. Without ranks, places tell the order."""

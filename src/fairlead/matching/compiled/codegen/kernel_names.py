@@ -28,6 +28,12 @@ TOLD = Array("told")
 CHOSEN = Array("chosen")
 """Of the newest event, the nodes of the members of each relation (union_disposal.py)."""
 
+SEARCHES, FRAMES, LISTED = Array("searches"), Array("frames"), Array("listed")
+"""Of a sequence: the search of each key, choice points (sequences/search_state.py), and beside HEAP the deadlines in it."""
+OUT_LENGTH, OUT_START, OUT_BORN = Array("out_length"), Array("out_start"), Array("out_born")
+"""Of relations of sequences: how many members each slot has; of what a deadline decided, the first and the last row of its
+search."""
+
 HEAD, TAIL, COUNT, ROOT, ROW_OF = named_constants("HEAD TAIL COUNT ROOT ROW")
 """Columns of QUEUES, the first two also of CHAINS."""
 CLOCK, FLAGS, WAITS, OLDEST = named_constants("CLOCK FLAGS WAITS OLDEST")

@@ -76,6 +76,7 @@ from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LOOSE, Queues
 from fairlead.matching.compiled.codegen.runs.run_arrival import RunArrival
 from fairlead.matching.compiled.codegen.searches.search import Searching
+from fairlead.matching.compiled.codegen.sequences.sequence_loop import SequenceLoop
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
@@ -118,6 +119,9 @@ class Source:
 def source_of(shape: Shape, paired: bool) -> Source:
     """`paired`: rows come as pairs of row and instance (see family.py), not as whole batches."""
     accesses = Accesses(shape)
+    if shape.sequence is not None:
+        made = SequenceLoop(shape)
+        return Source(*made.program(), made.layout, accesses, np.zeros(0, dtype=np.int64))
     layout = Layout(shape, accesses)
     return _Loop(shape, accesses, layout, paired).source()
 

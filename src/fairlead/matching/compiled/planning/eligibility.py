@@ -19,7 +19,6 @@ from fairlead.model.lint_warning import LintWarning
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 
-SEQUENCES = "sequences are matched event by event"
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
 
@@ -37,8 +36,6 @@ class Refusal:
 
 
 def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
-    if subscription.has_sequences:
-        return Refusal(subscription, SEQUENCES)
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
@@ -85,7 +82,7 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     """In the order of the text; of alike subscriptions the first."""
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in () if subscription.has_sequences else subscription.branches:
+        for branch in (each for each in subscription.branches if each.sequence is None):
             key = family_key(subscription, branch)
             if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
@@ -164,26 +161,23 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
 
 
 def has_slow_runs(plan: Plan) -> bool:
-    """Some subscription with runs, or a sequence, has no kernel."""
+    """Some subscription with runs, or some sequence, has no kernel."""
     return any(each.by_event and refusal_of(plan, each) is not None for each in plan.subscriptions)
 
 
-def _by_event(refusal: Refusal) -> str:
-    if refusal.subscription.has_sequences:
-        return "is a sequence, which is matched event by event"
-    return f"has runs, such as q+, that are matched event by event ({refusal.reason})"
+def _kind(subscription: Subscription) -> str:
+    return "is a sequence that is" if subscription.has_sequences else "has runs, such as q+, that are"
 
 
 def slow(plan: Plan) -> tuple[LintWarning, ...]:
-    """W025: sequences, and subscriptions with runs that have no kernel."""
+    """W025: sequences, and subscriptions with runs, that have no kernel."""
     found = [refusal_of(plan, each) for each in plan.subscriptions if each.by_event]
     return tuple(
         LintWarning(
             "W025",
-            f"'{each.subscription.name}' {_by_event(each)}: 20,000 to 40,000 events/s",
-            "if that is too slow, match fixed counts such as q[3], joined by THEN"
-            if each.subscription.has_sequences
-            else "if that is too slow, rewrite that condition",
+            f"'{each.subscription.name}' {_kind(each.subscription)} matched event by event ({each.reason}): 20,000 to 40,000 "
+            "events/s",
+            "if that is too slow, rewrite that condition",
             place_of(plan, each),
             each.subscription.name,
         )

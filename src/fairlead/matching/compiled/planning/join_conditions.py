@@ -80,8 +80,7 @@ class Across(DecimalValues):
         terms = [all_of(*(test for atom in term for test in self._tests(atom, single))) for term in condition.terms]
         return any_of(*terms)
 
-    @staticmethod
-    def _is_alone(slots: frozenset[int]) -> bool:
+    def _is_alone(self, slots: frozenset[int]) -> bool:
         """What reads these slots is computed from single events beforehand."""
         return len(slots) == 1
 

@@ -6,6 +6,7 @@ Gives: `Shape` and what it is made of. Never: decides whether a branch has a ker
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.planning.runs.gathered_run import RunPlan
@@ -18,6 +19,9 @@ from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.retention import Horizon, Retention, horizons
+
+if TYPE_CHECKING:
+    from fairlead.matching.compiled.planning.sequences.sequence_plan import SequencePlan
 
 
 class Refused(Exception):
@@ -172,6 +176,10 @@ class Shape:
     """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
     equal_slots: frozenset[int] = frozenset()
     equal_text: str = ""
+    sequence: SequencePlan | None = None
+    """What is searched, if the branch is a sequence."""
+    virtual: list[int] = field(default_factory=list)
+    """Of a sequence: slots after those of the branch, each with the slot whose type it has (running_values.py)."""
     runs: RunPlan = field(default_factory=RunPlan)
     """What is gathered beside the other members."""
     table_columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -233,7 +241,7 @@ class Shape:
     @property
     def waits(self) -> bool:
         """Relations wait for a deadline."""
-        return bool(self.branch.waiting)
+        return bool(self.branch.waiting) or (self.sequence is not None and self.branch.timed)
 
     @property
     def windowed(self) -> bool:
@@ -256,7 +264,8 @@ class Shape:
     @property
     def timed(self) -> bool:
         """Times of events matter beside what conditions read of them."""
-        return self.windowed or any(each.timed for each in self.branch.noting)
+        limited = self.sequence is not None and self.sequence.limited
+        return self.windowed or limited or any(each.timed for each in self.branch.noting)
 
     @property
     def paired(self) -> bool:
@@ -272,6 +281,8 @@ class Shape:
         return [slot for slot, each in enumerate(self.queue_of_slot) if each == queue]
 
     def queue_of(self, slot: int) -> int:
+        if slot >= self.size and self.virtual:
+            return self.queue_of_slot[self.virtual[slot - self.size]]
         return self.queue_of_slot[slot] if slot < self.size else len(self.needed) + slot - self.size
 
     def follows(self, slot: int) -> bool:

@@ -17,6 +17,7 @@ from fairlead.matching.compiled.codegen.runs.run_words import is_outside
 from fairlead.matching.compiled.planning.comparisons import add_tables, bounds_of, equal_class
 from fairlead.matching.compiled.planning.join_conditions import Across
 from fairlead.matching.compiled.planning.runs.run_plan import run_plan_of
+from fairlead.matching.compiled.planning.sequences.sequence_plan import sequence_plan
 from fairlead.matching.compiled.planning.shape import (
     ACCEPTED,
     TOO_MANY,
@@ -54,6 +55,8 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         [sum(_least(branch, slot) for slot in branch.slots_of_type[name]) for name in branch.queue_types],
         overlapping=overlapping(branch, catalogue),
     )
+    if branch.sequence is not None:
+        return _sequence(shape, catalogue, heard)
     shape.lanes = _lanes(shape, catalogue, heard)
     types = slot_types(branch, catalogue)
     across = Across(shape, types)
@@ -84,6 +87,20 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     shape.runs = run_plan_of(shape, across, types, catalogue)
     add_tables(shape, across, catalogue)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
+    return _fitting(shape)
+
+
+def _sequence(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> Shape:
+    """Of a sequence all that is searched is in its plan."""
+    shape.sequence = sequence_plan(shape, catalogue)
+    shape.lanes = _lanes(shape, catalogue, heard)
+    if shape.timed and not all(lane.timed for lane in shape.lanes if lane.queues):
+        raise Refused("untimed events in a sequence with limits of time")
+    shape.whole_key = _whole_key(shape, catalogue)
+    return _fitting(shape)
+
+
+def _fitting(shape: Shape) -> Shape:
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused(TOO_MANY)
     return shape

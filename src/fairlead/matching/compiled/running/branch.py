@@ -50,11 +50,13 @@ class BranchMatches:
     """Which branch of the family matched."""
     born: Words | None = None
     """For what absences decided: the event that had completed it."""
+    start: Words | None = None
+    """For what ended in a sequence: the first row of the search, by which those of one deadline are ordered."""
 
-    def taken(self, mask: npt.NDArray[np.bool_]) -> BranchMatches:
-        """Some of them, of one branch."""
-        due = None if self.due is None else self.due[mask]
-        return BranchMatches(self.at[mask], self.refs[mask], due, born=None if self.born is None else self.born[mask])
+    def taken(self, mask: npt.NDArray[np.bool_] | Words) -> BranchMatches:
+        """Some of them, of one branch, or all in another order."""
+        due, born, start = (None if each is None else each[mask] for each in (self.due, self.born, self.start))
+        return BranchMatches(self.at[mask], self.refs[mask], due, born=born, start=start)
 
 
 EACH, ROOM = 4, 1 << 16
@@ -70,8 +72,8 @@ def joined_matches(parts: Sequence[BranchMatches]) -> BranchMatches:
         return None if columns[0] is None else np.concatenate([each for each in columns if each is not None])
 
     at, refs = np.concatenate([each.at for each in parts]), joined_members([each.refs for each in parts])
-    due, member, born = (one([getattr(each, name) for each in parts]) for name in ("due", "member", "born"))
-    return BranchMatches(at, refs, due, member, born)
+    due, member, born, start = (one([getattr(each, name) for each in parts]) for name in ("due", "member", "born", "start"))
+    return BranchMatches(at, refs, due, member, born, start)
 
 
 class KernelBranch(KernelInput):
@@ -95,7 +97,10 @@ class KernelBranch(KernelInput):
         self.kernel = kernel_of(self.source.program, checked=self.checked)
         self.interruption = interruption
         self.within = subscription.within_us or 0
-        self.pool = Pool(shape.stride, shape.size, self.source.layout)
+        self.pool = self.made_pool()
+
+    def made_pool(self) -> Pool:
+        return Pool(self.shape.stride, self.shape.size, self.source.layout)
 
     # Batches
 

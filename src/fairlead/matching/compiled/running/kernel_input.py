@@ -30,6 +30,7 @@ from fairlead.matching.compiled.codegen.arguments import (
 )
 from fairlead.matching.compiled.codegen.kernel_names import KEY_TABLE, KEY_VALUES, TOLD, kbase
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
+from fairlead.matching.compiled.planning.sequences.running_values import is_plain
 from fairlead.matching.compiled.planning.shape import Lane, Shape, ValueColumn, every_bit
 from fairlead.matching.compiled.running.acceptance import Accepted
 from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch, Mask
@@ -119,7 +120,8 @@ class KernelInput:
         self.paired = shape.paired or len(self.branches) > 1
         slots = range(shape.size)
         self.unary = [
-            [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in slots] for each in self.branches
+            [[own(p.condition) for p in each.predicates if p.slots == (slot,) and is_plain(p)] for slot in slots]
+            for each in self.branches
         ]
         noting = self.branches[0].noting
         self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in noting]

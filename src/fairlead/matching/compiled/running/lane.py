@@ -10,7 +10,6 @@ object for an event. Raises `Refused` where a branch has no kernel.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -27,7 +26,8 @@ from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Nod
 from fairlead.matching.compiled.running.paths import widest
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.retention import forget_keys
-from fairlead.matching.compiled.running.rounds import ranks_of
+from fairlead.matching.compiled.running.rounds import before_events, in_order_of_decision, ranks_of
+from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
 from fairlead.matching.results.chunk import Words
 from fairlead.matching.results.event_store import Store
 from fairlead.matching.results.member_words import MemberWords
@@ -71,10 +71,14 @@ class KernelLane:
         self.store = Store()
         read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
         self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
-        self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
-        """Of the subscriptions that wait for something."""
-        self.seen = dict.fromkeys(self.clocks, NEVER)
+        waiting = [each for each in self.families if each.kernel.shape.waits]
+        self.sequences = [each for each in self.families if each.kernel.shape.sequence is not None]
+        self.clocks = {each.members[0].subscription.name: each.clock for each in (*self.sequences, *waiting)}
+        """Of the subscriptions that wait for something, at least for the end of the input."""
+        self.seen = dict.fromkeys((each.members[0].subscription.name for each in waiting), NEVER)
         """Likewise, the latest time that each has seen."""
+        self.is_alone = len(self.families) == 1 and len(self.families[0].members) == 1 and not self.levels.read
+        """What there is comes from one kernel, and nothing reads what it derives."""
         self.limits = limits_of(plan)
         """LIMITs, by subscription."""
         self.rows_at_once = rows_at_once(len(self.families), depths, path_cells)
@@ -100,8 +104,10 @@ class KernelLane:
         return [each.name for each in self.plan.subscriptions if each.name in found]
 
     def _delivered(self, logged: KernelBatch, until: int, last: int) -> Relations:
-        if not self.levels.needed:
+        if not self.levels.needed and (until == NEVER or not self.sequences):
             blocks = self._limited([block for family in self.families for block in self._fed(family, logged)])
+        elif self.is_alone:
+            blocks = self._limited(self._alone(self.families[0], logged, until, last))
         else:
             blocks = self._by_levels(logged, until, last)
         if self.plan.silent:
@@ -125,6 +131,21 @@ class KernelLane:
             MatchBlock(member.subscription, member.number, member.branch, at, refs) for member, at, refs in _parts(family, made)
         ]
 
+    def _alone(self, family: Family, batch: KernelBatch, until: int, last: int) -> list[MatchBlock]:
+        """What one kernel completes and what deadlines decide, where no derived event comes between."""
+        if family.kernel.shape.waits:
+            self._tell_time(family, batch)
+        if self._is_done(family):
+            return []
+        made, decided = family.kernel.feed(batch, until, last)
+        member = family.members[0]
+        of = member.subscription, member.number, member.branch
+        found = [MatchBlock(*of, made.at, made.refs, 1, made.due)]
+        if len(decided.at):
+            decided = in_order_of_decision(member.branch, decided)
+            found.append(MatchBlock(*of, before_events(decided.at), decided.refs, 0, decided.due))
+        return found
+
     def _is_done(self, family: Family) -> bool:
         """LIMIT is reached, so nothing more is delivered of what the kernel finds."""
         limit = self.limits.get(family.members[0].subscription.name)
@@ -142,7 +163,7 @@ class KernelLane:
                 mask = np.zeros(len(order), dtype=bool)
                 mask[order] = limit.admitted(numbers[order])
                 parts = np.split(mask, np.cumsum([len(each) for each in mine])[:-1])
-                chosen = [replace(b, at=b.at[part], refs=b.refs[part]) for b, part in zip(mine, parts, strict=True)]
+                chosen = [each.taken(part) for each, part in zip(mine, parts, strict=True)]
                 blocks = [*(each for each in blocks if each.subscription.name != name), *chosen]
         return blocks
 
@@ -278,7 +299,7 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
     hears = heard_types(plan)
     for group in groups:
         first, branch = group[0]
-        heard = hears.get(first.subscription.name, frozenset()) if branch.waiting else frozenset()
+        heard = hears.get(first.subscription.name, frozenset()) if branch.waiting or branch.timed else frozenset()
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 
@@ -313,7 +334,8 @@ def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) ->
         (first, branch), others = group[0], [each for _, each in group[1:]]
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
-        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
+        of = KernelBranch if branch.sequence is None else SequenceKernel
+        kernel = of(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
         members = [each for each, _ in group]
         reads = first.subscription.reads(plan.catalogue)
         made.append(Family(members, kernel, reads, reads | heard))

@@ -223,7 +223,8 @@ class Level:
         schema, view = self.plan.catalogue[subscription.emits], self._view(merged)
         columns = emitted_columns(subscription.branches[branch], self.plan.catalogue, view, found.refs)
         table = record_batch(columns, arrow_schema(schema), len(paths))
-        times = _times(self.plan, schema, columns, view, found)
+        own = found if subscription.branches[branch].sequence is None else replace(found, due=None)
+        times = _times(self.plan, schema, columns, view, own)
         identities = None if subscription.order is None else _identities(subscription, branch, view, found)
         self.derived.append(Derived(schema.name, table, times, paths, self.count, identities))
 

@@ -31,6 +31,9 @@ ARRAYS = (
 """The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 
 
+Numbers = npt.NDArray[np.int64]
+
+
 class Pool:
     def __init__(self, queues: int, size: int, layout: Layout) -> None:
         self.queues_per_key, self.size, self.layout = queues, size, layout
@@ -59,29 +62,33 @@ class Pool:
         if keys > len(self.keys):
             wanted = max(16, keys + keys // 2)
             empty = (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width]
-            self.queues = _grown(self.queues, wanted * self.queues_per_key, empty)
-            self.keys = _grown(self.keys, wanted, (NEVER, 0, -1, LATEST))
+            self.queues = grown(self.queues, wanted * self.queues_per_key, empty)
+            self.keys = grown(self.keys, wanted, (NEVER, 0, -1, LATEST))
             if self.layout.kept_width:
-                self.kept = _grown(self.kept, wanted * self.queues_per_key, (0,) * self.layout.kept_width)
+                self.kept = grown(self.kept, wanted * self.queues_per_key, (0,) * self.layout.kept_width)
             if self.layout.keyed:
                 more = wanted * self.queues_per_key - len(self.least_keys)
                 self.least_keys = np.concatenate([self.least_keys, np.zeros(more, dtype=np.int64)])
         self.key_count = max(self.key_count, keys)
         if buckets * self.queues_per_key > len(self.chains):
-            self.chains = _grown(self.chains, max(16, 2 * buckets) * self.queues_per_key, (-1, -1))
+            self.chains = grown(self.chains, max(16, 2 * buckets) * self.queues_per_key, (-1, -1))
         nodes += self.queued_count() + self.waiting_count() * self.size
         if self.layout.rowed and min(nodes // 2, len(self.queues)) > len(self.rows):
-            self.rows = _longer(self.rows, nodes)
-        if nodes > len(self.nodes):
-            nodes = max(64, nodes + nodes // 2)
-            grown = _aligned(nodes, self.layout.width)
-            grown[: len(self.nodes)] = self.nodes
-            self.nodes = grown
-            self.links = grown.view(np.int32)
-            self.trees, self.chain_links = (_longer(each, nodes) for each in (self.trees, self.chain_links))
+            self.rows = longer(self.rows, nodes)
+        self.room_for_nodes(nodes)
         waits += self.waiting_count()
         if waits > len(self.heap):
-            self.waiting, self.heap = _longer(self.waiting, 2 * waits), _longer(self.heap, 2 * waits)
+            self.waiting, self.heap = longer(self.waiting, 2 * waits), longer(self.heap, 2 * waits)
+
+    def room_for_nodes(self, nodes: int) -> None:
+        """So many, those in use among them."""
+        if nodes > len(self.nodes):
+            nodes = max(64, nodes + nodes // 2)
+            wider = _aligned(nodes, self.layout.width)
+            wider[: len(self.nodes)] = self.nodes
+            self.nodes = wider
+            self.links = wider.view(np.int32)
+            self.trees, self.chain_links = (longer(each, nodes) for each in (self.trees, self.chain_links))
 
     def room_to_reduce(self, rows: int) -> None:
         """For a reduced search (reduced_search.py) over the queues of any one key, with as many more events: pages that no
@@ -136,14 +143,14 @@ def _aligned(rows: int, width: int, dtype: Any = np.int64) -> npt.NDArray[Any]:
     return made
 
 
-def _longer(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+def longer(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
     """With room that nobody reads before it is written."""
     grown = unwritten((rows, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
 
 
-def _grown(array: npt.NDArray[Any], rows: int, fill: tuple[int, ...]) -> npt.NDArray[Any]:
+def grown(array: npt.NDArray[Any], rows: int, fill: tuple[int, ...]) -> npt.NDArray[Any]:
     grown = _aligned(rows, len(fill), array.dtype)
     grown[: len(array)] = array
     grown[len(array) :] = fill

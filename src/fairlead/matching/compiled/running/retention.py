@@ -1,8 +1,8 @@
 """What kernels need not remember: numbers of keys, of equal values and of texts that nothing queued refers to.
 
 Keys are numbered once for all branches of a plan whose keys are alike, so they can only go together. With WITHIN a key has a
-clock, and the answer is a function of it: such keys stay. All of it happens between batches, and only once at least half of
-the numbers are of no use: then it costs each number once more what it cost to hand it out.
+clock, and the answer is a function of it: such keys stay (those of sequences have none). All of it happens between batches, and
+only once at least half of the numbers are of no use: then it costs each number once more what it cost to hand it out.
 
 Takes: branches between two batches. Gives: the same branches, renumbered. Never: changes what can still match.
 """
@@ -20,6 +20,7 @@ from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool
 from fairlead.matching.compiled.running.run_output import recount
+from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.running.branch import KernelBranch
@@ -33,7 +34,8 @@ LOW = 0xFFFFFFFF
 def forget_keys(numbering: KeyNumbering, branches: Sequence[KernelBranch]) -> None:
     """The keys that none of the branches needs."""
     count, known = len(numbering), numbering.known()
-    if not numbering.parts or known < FEW or any(branch.shape.windowed for branch in branches):
+    clocked = any(branch.shape.windowed and branch.shape.sequence is None for branch in branches)
+    if not numbering.parts or known < FEW or clocked:
         return
     used = np.zeros(count, dtype=bool)
     for branch in branches:
@@ -61,6 +63,9 @@ def _used_keys(branch: KernelBranch, count: int) -> Mask:
 
 def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int64]) -> None:
     pool = branch.pool
+    if isinstance(pool, SequencePool):
+        pool.keep_keys(np.flatnonzero(used[: pool.key_count]), np.where(used, new_number, -1))
+        return
     if len(branch.branches) == 1:
         kept = np.flatnonzero(used[: pool.key_count])
     else:
@@ -133,6 +138,8 @@ def _keep_texts(branch: KernelBranch, columns: list[int]) -> None:
     for column, nodes in queued.items():
         pool.nodes[nodes, layout.place_of_column[column]] = new_number[pool.nodes[nodes, layout.place_of_column[column]]]
     branch.texts.keep(used)
+    if isinstance(pool, SequencePool):
+        pool.search_anew()  # what paths carry along has texts too
 
 
 def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
@@ -143,6 +150,9 @@ def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
 def _nodes_of(branch: KernelBranch, queue: int) -> npt.NDArray[np.int64]:
     """The nodes of one queue over all keys, and the copies that wait for its slots."""
     pool = branch.pool
+    if isinstance(pool, SequencePool):
+        lanes = [at for at, lane in enumerate(branch.shape.lanes) if queue in lane.queues]
+        return pool.rows_of(lanes)
     queues = pool.queues[queue : pool.key_count * pool.queues_per_key : pool.queues_per_key, COUNT]
     nodes = [node for key in np.flatnonzero(queues).tolist() for node in pool.walk(key, queue)]
     waiting = pool.heap[: pool.waiting_count()]

@@ -42,6 +42,7 @@ from fairlead.matching.compiled.running.paths import (
 )
 from fairlead.matching.results.chunk import Words
 from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.identity import MINOR_BITS, majors_of
 
 DEADLINE = 1
 """In the step of a decision."""
@@ -123,11 +124,31 @@ def _turn(at: Paths, born: Paths, level: int, step: Paths) -> Paths:
 
 
 def ranks_of(decisions: list[tuple[int, BranchMatches]]) -> list[Words]:
-    """What absences decided in the branches of one subscription, ranked together: by members, then by branch."""
+    """What absences decided in the branches of one subscription, ranked together: by members, then by branch. What ended in a
+    sequence is ranked by the first row of its search, and then stays as it was found."""
     if not decisions:
         return []
-    width = max(int(np.max(found.refs.widths, initial=0)) for _, found in decisions)
-    refs = np.concatenate([found.refs.padded(width) for _, found in decisions])
+    width = max(int(np.max(found.refs.widths, initial=0)) if found.start is None else 1 for _, found in decisions)
+    padded = [
+        found.refs.padded(width)
+        if found.start is None
+        else np.pad(found.start[:, None], ((0, 0), (0, width - 1)), constant_values=-1)
+        for _, found in decisions
+    ]
+    refs = np.concatenate(padded)
     branches = np.concatenate([np.full(len(found.at), branch) for branch, found in decisions])
     ranks = inverse(np.lexsort((branches, *reversed(refs.T))))
     return np.split(ranks, np.cumsum([len(found.at) for _, found in decisions])[:-1])
+
+
+def in_order_of_decision(branch: int, found: BranchMatches) -> BranchMatches:
+    """What deadlines decided in one branch, where nothing else is decided: by row, deadline and rank."""
+    assert found.due is not None
+    (ranks,) = ranks_of([(branch, found)])
+    order = np.lexsort((ranks, found.due, found.at))
+    return found if (order[1:] > order[:-1]).all() else found.taken(order)
+
+
+def before_events(at: Words) -> Words:
+    """The places of decisions before these rows, where nothing is derived."""
+    return majors_of(at) << MINOR_BITS

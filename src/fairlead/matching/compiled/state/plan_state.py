@@ -10,8 +10,10 @@ from fairlead.matching.compiled.running.acceptance import stretches
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.lane import Family, KernelLane
 from fairlead.matching.compiled.running.pool import NEVER
+from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
 from fairlead.matching.compiled.state.dump import group_of_kernel
 from fairlead.matching.compiled.state.load import load
+from fairlead.matching.compiled.state.sequence_state import group_of_sequence, load_sequence
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import View, distinct
 from fairlead.matching.state.content import NO_EVENTS, Content, Form, InstanceTable, events_of_chunk, form_of, joined
@@ -26,7 +28,10 @@ def content_of_lane(lane: KernelLane) -> Content:
         numbers = np.array([each.number for each in family.members], dtype=np.int64)
         branches = np.array([each.branch for each in family.members], dtype=np.int64)
         form = _form(family, plan)
-        group = group_of_kernel(family.kernel, form, numbers, branches)
+        if isinstance(family.kernel, SequenceKernel):
+            group = group_of_sequence(family.kernel, form, int(numbers[0]), int(branches[0]))
+        else:
+            group = group_of_kernel(family.kernel, form, numbers, branches)
         done = [number for number in numbers.tolist() if _is_done(lane, number)]
         if done:
             group = group.taken(np.flatnonzero(~np.isin(group.subscription, done)))
@@ -67,7 +72,11 @@ def restore(lane: KernelLane, content: Content) -> None:
             continue
         group, which = _chosen(group, family)
         if len(group):
-            load(family.kernel, group, which, _batch(group, chunk, whole, lane.plan))
+            events = _batch(group, chunk, whole, lane.plan)
+            if isinstance(family.kernel, SequenceKernel):
+                load_sequence(family.kernel, group, events)
+            else:
+                load(family.kernel, group, which, events)
     if chunk is not None:
         lane.store.add_chunk(chunk)
 

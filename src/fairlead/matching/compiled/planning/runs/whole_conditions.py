@@ -69,7 +69,7 @@ class WholeConditions(Across):
         self.read, self._homes = set(), condition_slots(condition)
         return self.condition(condition)
 
-    def _is_alone(self, slots: frozenset[int]) -> bool:  # type: ignore[override]
+    def _is_alone(self, slots: frozenset[int]) -> bool:
         return len(slots) == 1 and slots.isdisjoint(self.slots)
 
     def _value(self, node: Expression, must: bool) -> ConditionValue:

@@ -1,0 +1,1 @@
+"""Kernels of sequences at work, and their state."""
