@@ -28,7 +28,7 @@ WHO = "$SYS.REQ.USER.INFO"
 
 class Answers(NamedTuple):
     """`account`: of the user; empty if the server does not say it. `reaches`: whether there is a log that answers. `subjects`:
-    of each that was asked, whether the user may publish there; who may is told so, also if nobody is there."""
+    of each that was asked, whether the user may publish there: the answer is the same if nobody is there."""
 
     account: str
     reaches: bool
