@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchmarks.runs_by_hand import Runs
 from fairlead.engine import Engine
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.model.events.columns import Columns
@@ -39,8 +40,13 @@ def python_engine(plan: Plan) -> Engine:
     return Engine(plan, **options)
 
 
-def positions(relations: Any, width: int) -> npt.NDArray[np.int64]:
-    return np.array([each.positions for each in relations], dtype=np.int64).reshape(-1, width)
+def positions(relations: Any, like: npt.NDArray[np.int64] | Runs) -> npt.NDArray[np.int64] | Runs:
+    """The members' positions, in the form that a kernel by hand gives."""
+    told = [each.positions for each in relations]
+    if isinstance(like, Runs):
+        members = np.fromiter((at for each in told for at in each), dtype=np.int64)
+        return Runs(members, np.array([len(each) for each in told], dtype=np.int64))
+    return np.array(told, dtype=np.int64).reshape(-1, like.shape[1])
 
 
 def matcher_of(engine: Any) -> str:

@@ -93,6 +93,9 @@ def print_run(found: dict[str, Any]) -> None:
                 f"{one['cpu_s_best']:.2f} CPU s, {one['relations']:,} relations written, "
                 f"peak {one['peak_mb']:.0f} MB"
             )
+    if all("events_per_s_median" in found[way] for way in ("default", "one core")):
+        times = found["default"]["events_per_s_median"] / found["one core"]["events_per_s_median"]
+        print(f"`fairlead run`, default / one core, median: {times:.2f}")
 
 
 def measure(name: str, given: argparse.Namespace) -> dict[str, Any]:

@@ -17,7 +17,6 @@ import json
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 import fairlead
@@ -75,9 +74,9 @@ def measure(query: workload.Query, events: int, repeat: int, limit: float, pytho
         if one.wall_s[0] > limit / 10:
             break
     python = python_loop.timed(query.rules(), table, python_seconds, query.backlog_of(events))  # 4
-    got = positions(result, wanted.shape[1])  # 5
+    got = positions(result, wanted)  # 5
     prefix = data.prefix(int(python["fed"]))
-    agree = found == len(result) and np.array_equal(got, wanted) and len(hand(prefix)) == python["relations"]
+    agree = found == len(result) and by_hand.same(got, wanted) and by_hand.relations_in(hand(prefix)) == python["relations"]
     return {
         "query": query.name,
         "says": query.says,

@@ -123,7 +123,7 @@ def measure(peer: Peer, events: int, limit: float) -> list[dict[str, Any]]:
     found = []
     for query in peer.queries:
         child = spawn([peer.python, str(SCRIPTS / peer.script), str(source), query], limit, environment)
-        ours = len(by_hand.BY_HAND[query](workload.stream(size)))
+        ours = by_hand.relations_in(by_hand.BY_HAND[query](workload.stream(size)))
         row = {"peer": peer.name, "query": query, "says": peer.says, "fairlead_relations": ours, **child.json()}
         if "wall_s" in row:
             row |= {

@@ -13,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import fairlead
+from benchmarks import fairlead_side
 from benchmarks.fairlead_side import python_engine
+from benchmarks.runs_by_hand import Runs
 from fairlead.model.events.event import Event
 from fairlead.model.plans.plan import Plan
 from fairlead.transport.events import read_events
@@ -27,13 +29,11 @@ def _events(plan: Plan, table: pa.Table) -> Iterator[Event]:
         yield from columns.events(plan.catalogue)
 
 
-def positions(rules: str, table: pa.Table) -> npt.NDArray[np.int64]:
+def positions(rules: str, table: pa.Table, like: npt.NDArray[np.int64] | Runs) -> npt.NDArray[np.int64] | Runs:
     """The members' positions of all relations, in the order of delivery."""
     plan = fairlead.compile(rules)
     engine = python_engine(plan)
-    found = [relation.positions for event in _events(plan, table) for relation in engine.arrive(event)]
-    width = max(len(branch.slots) for each in plan.subscriptions for branch in each.branches)
-    return np.array(found, dtype=np.int64).reshape(-1, width)
+    return fairlead_side.positions([found for event in _events(plan, table) for found in engine.arrive(event)], like)
 
 
 def timed(rules: str, table: pa.Table, seconds: float, backlog: int = 0) -> dict[str, float | int]:

@@ -1,4 +1,4 @@
-"""W1, the one stream that every benchmark reads, and the rule texts Q1 to Q6 and Q11.
+"""W1, the one stream that every benchmark reads, and the rule texts Q1 to Q11 and Q3r.
 
 W1: one event a millisecond, types A, B and C uniform, key uniform in 1..1000, price uniform in 0..100 with four decimals,
 volume uniform in 1..1000. Drawn as whole arrays from NumPy's default_rng(42) in the order type, key, price, volume.
@@ -128,6 +128,45 @@ WITHIN 10 SECONDS
 MATCHING ALL LIMIT 10 PER EVENT DISPOSAL PREFIX INFIX"""
 
 
+FALLS_LEAST = 3
+DISTINCT_LEAST, DISTINCT_WINDOW_US = 20, 60_000_000
+COUNT_MOST, COUNT_WINDOW_US = 100, 100_000_000
+"""A key has one event per second on average, so a window of a hundred seconds has a hundred of them, and sometimes more."""
+GAP_US = 2_000_000
+ANY = "EVENT UNION E = A + B + C\n"
+
+Q3R = """SUBSCRIPTION Q3r
+MATCH A a THEN B b+
+WHERE b.price > prev(b.price)
+PER key
+MATCHING FIRST DISPOSAL PREFIX INFIX"""
+
+Q7 = f"""SUBSCRIPTION Q7
+MATCH A d{{{FALLS_LEAST},}} NEXT A u{{{FALLS_LEAST},}}
+WHERE d.price < prev(d.price) AND u.price > prev(u.price)
+PER key
+MATCHING FIRST DISPOSAL PREFIX INFIX"""
+
+Q8 = f"""{ANY}SUBSCRIPTION Q8
+MATCH E q+
+HAVING count(DISTINCT q.volume) >= {DISTINCT_LEAST}
+PER key
+WITHIN {DISTINCT_WINDOW_US // 1_000_000} SECONDS
+MATCHING FIRST DISPOSAL PREFIX INFIX"""
+
+Q9 = f"""{ANY}SUBSCRIPTION Q9
+MATCH E q+
+HAVING count(q) > {COUNT_MOST}
+PER key
+WITHIN {COUNT_WINDOW_US // 1_000_000} SECONDS
+MATCHING FIRST DISPOSAL PREFIX INFIX"""
+
+Q10 = f"""{ANY}SUBSCRIPTION Q10
+MATCH E q+ WITHIN {GAP_US // 1_000_000} SECONDS OF PREVIOUS
+PER key
+MATCHING FIRST DISPOSAL PREFIX INFIX"""
+
+
 def bands(subscriptions: int) -> list[float]:
     """The thresholds of Q6: band i is bands[i] <= price < bands[i + 1]."""
     return [round(100 * at / subscriptions, 6) for at in range(subscriptions + 1)]
@@ -172,6 +211,11 @@ QUERIES = {
         Query("Q4", "Q1 with the key as a predicate instead of PER", _text(Q4)),
         Query("Q5", "A AND B, A.price < B.price, no key, a standing queue of 100,000 A", _text(Q5), BACKLOG),
         Query("Q6", "1,000 subscriptions A AND B on bands of price", lambda: f"{TYPES}\n{q6()}\n"),
+        Query("Q3r", "A THEN a run of B with rising prices, next to each other, PER key, FIRST, PREFIX INFIX", _text(Q3R)),
+        Query("Q7", "V shape: at least three A with falling prices, then at least three with rising ones, PER key", _text(Q7)),
+        Query("Q8", "at least 20 different volumes within a minute, PER key", _text(Q8)),
+        Query("Q9", "more than 100 events within 100 seconds, PER key", _text(Q9)),
+        Query("Q10", "sessions with a gap of two seconds, PER key", _text(Q10)),
         Query("Q11", "Q2 with every relation of an event, at most 10: MATCHING ALL LIMIT 10 PER EVENT", _text(Q11)),
     )
 }

@@ -35,7 +35,7 @@ HEADER = (
 @cache
 def wanted(query: str, events: int) -> int:
     """The number of relations by the kernel by hand, which `python -m benchmarks.by_hand` holds equal to the engine."""
-    return len(by_hand.BY_HAND[query](workload.stream(events)))
+    return by_hand.relations_in(by_hand.BY_HAND[query](workload.stream(events)))
 
 
 def watched(command: list[str], seconds: float, environment: dict[str, str] | None = None) -> tuple[Child, Watch]:

@@ -151,7 +151,7 @@ def rate(spark: SparkSession, given: argparse.Namespace) -> dict[str, Any]:
         "relations": sink.rows(Path(given.place) / "out"),
     }
     if given.query in by_hand.BY_HAND:
-        found["wanted"] = len(by_hand.BY_HAND[given.query](workload.stream(given.events).prefix(events)))
+        found["wanted"] = by_hand.relations_in(by_hand.BY_HAND[given.query](workload.stream(given.events).prefix(events)))
     return found
 
 

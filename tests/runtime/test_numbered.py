@@ -8,16 +8,17 @@ due; that log is compared with the plain set of stored numbers.
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from fairlead.errors import DataError
+from fairlead.errors import DataError, LogError
 from fairlead.language.checking.topics import KeepPolicy
 from fairlead.runtime.live.retention import put_keep, retain
 from fairlead.runtime.numbered import Numbered
@@ -54,8 +55,8 @@ def requests_of(rolls: random.Random) -> Requests:
 class Senders:
     """One for each type and source, as a gateway has."""
 
-    def __init__(self, log: Log) -> None:
-        self._each = {(type, source): Numbered(log, TOPIC, type, source, 10.0) for type in TYPES for source in SOURCES}
+    def __init__(self, log: Log, patience: float = 10.0) -> None:
+        self._each = {(type, source): Numbered(log, TOPIC, type, source, patience) for type in TYPES for source in SOURCES}
 
     async def answer(self, type: str, source: str, numbers: list[int]) -> int | str:
         batch = pa.record_batch({"x": pa.array(numbers, pa.int64())})
@@ -138,6 +139,46 @@ def test_answers_depend_on_what_was_sent_alone(kind: str) -> None:
         for seed in range(6 if kind == "server" else sample_size(120)):
             requests = requests_of(random.Random(seed))
             assert await answers_of(kind, requests, random.Random(seed)) == await due(requests), f"seed {seed}"
+
+    run(work)
+
+
+class RestoredLog:
+    """A log that is replaced by a copy of what it was, while its clients run."""
+
+    def __init__(self) -> None:
+        self.now = MemoryLog()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.now, name)
+
+
+async def acknowledged(senders: Senders, request: tuple[str, str, list[int]]) -> int | str:
+    """The answer, after the error that says that blocks are gone: once."""
+    with suppress(LogError):
+        return await senders.answer(*request)
+    return await senders.answer(*request)
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["an older copy", "an empty log"])
+def test_what_a_restored_log_lacks_is_not_said_to_be_stored(emptied: bool) -> None:
+    """Its clients send again what they have sent since the backup; the senders have run all the time."""
+
+    async def work() -> None:
+        lacked = 0
+        for seed in range(sample_size(120)):
+            rolls, log = random.Random(seed), RestoredLog()
+            requests = requests_of(rolls)
+            senders, half = Senders(log, patience=0.0), 0 if emptied else len(requests) // 2
+            for each in requests[:half]:
+                await senders.answer(*each)
+            backup = copy.deepcopy(log.now)
+            first = [await senders.answer(*each) for each in requests[half:]]
+            log.now = MemoryLog() if emptied else backup
+            again = [await acknowledged(senders, each) for each in requests[half:]]
+            assert again == first, f"seed {seed}"
+            lacked += sum(each for each in again if isinstance(each, int))
+        assert lacked > 100
 
     run(work)
 

@@ -167,6 +167,44 @@ def test_every_runtime_has_the_same_ids_of_sequences(spark: SparkSession, tmp_pa
     assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
 
 
+BOUNDS = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+TABLE Last KEY (x) FROM B
+SUBSCRIPTION Priced MATCH A a AND Last b WHERE b.x = a.x AND b.k > 0 EMIT D (k = a.k, x = b.x)
+SUBSCRIPTION Keyed MATCH A a AND Last b PER k MATCHING RECENT
+SUBSCRIPTION Above MATCH D d[2] AND B b RETAIN d 2 EVENTS BATCH, b 1 EVENT
+SUBSCRIPTION Slides MATCH A a[2] AND B b PER k RETAIN a 3 EVENTS, b 5 SECONDS MATCHING ALL DISPOSAL NONE
+SUBSCRIPTION Tumbles MATCH A a THEN B b PER k RETAIN a 10 SECONDS BATCH DISPOSAL INFIX
+SUBSCRIPTION Hours MATCH A a[2] AND B b PER k, bucket(at, 20 SECONDS)
+SUBSCRIPTION Cut MATCH B b{3,} PER bucket(at, 10 SECONDS)
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_what_bounds_tables_and_buckets_find(spark: SparkSession, tmp_path: Path) -> None:
+    rolls, events = Random(7), []
+    for second in range(160):
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
+    given = Given(7, BOUNDS, (), tuple(events), only_group(fairlead.compile(BOUNDS)))
+    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
+    plan, table = fairlead.compile(BOUNDS), pq.read_table(path)
+    query = streams.start(
+        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
+        tmp_path / "checkpoint",
+    )
+    found = {
+        "event by event": by_engine(plan, table, None),
+        "kernels": by_engine(plan, table, 0),
+        "the reference": by_reference(plan, table),
+        "Spark batch": by_columns(fl.match(plan, spark.read.parquet(str(path)), position="position")),
+        "Spark stream": by_columns(streams.frame(query)),
+    }
+    assert {name for name, _ in live} == {each.name for each in plan.subscriptions}
+    for name, ids in found.items():
+        assert ids == live, f"{name} differs from live"
+
+
 async def followed(given: Given, path: Path) -> Delivered:
     """Published in blocks of all sizes, read by a subscriber from the beginning; and exported."""
     rolls = Random(given.seed)

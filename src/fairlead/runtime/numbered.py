@@ -4,7 +4,8 @@ The log knows which numbers of a source are stored: the last block of its type s
 arrive out of order, over several connections or gateways, within a window; outside it they are refused, not dropped. If a block
 skips numbers, its sequence is chosen such that its last event has the right number.
 
-    1. look up which numbers are stored
+    1. look up which numbers are stored. If some of these are, by what is remembered, look again: the log may have been restored
+       from a backup since
     2. skip events that are stored already; refuse those of which nobody can tell
     3. check that every event fits into a block
     4. store block after block
@@ -73,10 +74,16 @@ class Numbered:
     async def new_of(self, numbers: Sequence[int]) -> list[int]:
         """Of increasing numbers, the indexes of those that are not stored. Raises DataError if nobody can tell."""
         async with self._lock:
-            await self._resume()
-            return self._new_of(numbers)
+            return await self._new_of(numbers)
 
-    def _new_of(self, numbers: Sequence[int]) -> list[int]:
+    async def _new_of(self, numbers: Sequence[int]) -> list[int]:
+        if self._known:
+            with suppress(Unordered):
+                new = self._stored.new_of(numbers)
+                if len(new) == len(numbers):
+                    return new
+            self._known = False  # 1
+        await self._resume()
         try:
             return self._stored.new_of(numbers)
         except Unordered as error:
@@ -103,8 +110,7 @@ class Numbered:
             return self._count - before
 
     async def _attempt(self, batch: pa.RecordBatch, numbers: Sequence[int], schema: str) -> None:
-        await self._resume()  # 1
-        new = self._new_of(numbers)  # 2
+        new = await self._new_of(numbers)  # 2
         if len(new) < len(numbers):
             batch = batch.take(pa.array(new, pa.int64())) if new else batch.slice(0, 0)
         if new:
@@ -136,7 +142,7 @@ class Numbered:
 
     async def _resume(self) -> None:
         if not self._known:
-            self._mine = []
+            self._mine, self._number, self._stored, self._standing = [], 0, StoredNumbers(), Standing()
             await self._log.open_topics([self._topic])
             last = await self._log.last_block_of(self._topic, self._source, self._type)
             if last is not None:

@@ -38,6 +38,7 @@ LONG = {
     "between": "MATCH A a THEN C c WITHOUT B b BETWEEN a AND c WHERE b.x + a.x + c.x > 240",
     "absence": "MATCH A a WITHOUT B b WITHIN 10 HOURS OF a WHERE b.x > a.x + 1000",
     "overlap": "MATCH U u AND A a AND C c WHERE u.x + a.x + c.x > 1000000",
+    "runs": "MATCH A a AND B b+ AND C c WHERE b.y = a.y HAVING first(b.x) > 1000000",
     "late": "MATCH A a AND D d WHERE a.x > d.x WITHIN 100 SECONDS",
 }
 

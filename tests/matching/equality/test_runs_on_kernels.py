@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -89,6 +90,18 @@ def test_branches_with_and_without_runs_are_delivered_together(records: list[dic
     found = [each for columns in read_events(records, plan.catalogue, batch_rows=size) for each in engine.feed(columns)]
     assert shown(found) == expected
     compared(plan, records, size)
+
+
+def test_an_event_that_one_of_two_runs_refuses_may_be_in_the_other() -> None:
+    """Both runs read one queue."""
+    plan = compile_text(TYPES + "SUBSCRIPTION S MATCH A a+ THEN B b THEN A c{2,} WHERE a.x > b.x AND c.x < b.x")
+    records = [
+        {"type": name, "k": 0, "x": x, "y": None} for name, x in (("A", 5), ("A", 1), ("B", 3), ("A", 1), ("A", 7), ("A", 2))
+    ]
+    events = [each | {"at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n)} for n, each in enumerate(records)]
+    engine = Engine(plan, kernels_from=0)
+    found = [each for columns in read_events(events, plan.catalogue) for each in engine.feed(columns)]
+    assert [(sorted(each.positions), each.runs) for each in found] == [([0, 2, 3, 5], (1, 2, 1))]
 
 
 def test_most_generated_runs_have_a_kernel() -> None:

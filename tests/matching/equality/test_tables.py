@@ -1,4 +1,5 @@
-"""Tables and bounds of queues on both lanes, cut into batches and loaded anywhere, are what the definition says."""
+"""Tables on both lanes, cut into batches and loaded anywhere, are what the definition says; and buckets in an order by time,
+which forget, find what buckets find that do not."""
 
 from __future__ import annotations
 
@@ -8,17 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.planning.eligibility import require_kernels
 from fairlead.model.plans.plan import Plan
+from fairlead.model.relations.relation import Relation
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import shown
 from tests.matching.generators.generated import Case
-from tests.matching.generators.tables import table_cases
+from tests.matching.generators.tables import TYPES, table_cases
 
 
 def has_kernels(plan: Plan) -> bool:
@@ -37,8 +40,9 @@ def check(case: Case, rng: Random) -> None:
     expected = shown(ReferenceMatcher(plan).run(events, until))
     lanes = (None, -1) if has_kernels(plan) else (None,)
     dumps = []
+    lane: int | None
     for lane in lanes:
-        engine, found = Engine(plan, kernels_from=lane), []
+        engine, found = Engine(plan, kernels_from=lane), list[Relation]()
         reloads = {rng.randrange(len(batches)) for _ in range(2)}
         for at, columns in enumerate(batches):
             found += engine.feed(columns)
@@ -55,3 +59,37 @@ def check(case: Case, rng: Random) -> None:
 @given(table_cases(), st.integers(0, 1 << 30))
 def test_subscriptions_that_read_tables_equal_the_reference(case: Case, seed: int) -> None:
     check(case, Random(seed))
+
+
+BUCKETS = ("bucket(at, 60 SECONDS)", "k, bucket(at, 1 MINUTE)", "bucket(at, 20 SECONDS), k")
+PATTERNS = ("A a AND B b", "A a[2]", "A a THEN B b", "A a[2] AND B b WHERE a[1].x < b.x", "A a OR B b[2]")
+OPTIONS = (
+    "",
+    "DISPOSAL INFIX",
+    "DISPOSAL NONE",
+    "MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX",
+    "WITHIN 15 SECONDS",
+    "LIMIT 3",
+)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("per", BUCKETS)
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_buckets_find_the_same_where_an_order_by_time_ends_them(per: str, pattern: str, options: str) -> None:
+    rng = Random(f"{per} {pattern} {options}")
+    rules = f"{TYPES} SUBSCRIPTION S MATCH {pattern} PER {per} {options}"
+    plain, ordered = compile_text(rules), compile_text(f"{rules} ORDER BY at")
+    assert all("bucket" not in str(branch.keys) for branch in ordered["S"].branches)
+    events = [_event(rng, at) for at in sorted(rng.sample(range(-90, 600), 60))]
+    expected = [each.positions for each in fairlead.match(plain, events, event_by_event=True)]
+    found = [fairlead.match(ordered, events, event_by_event=lane) for lane in (True, False)]
+    assert [[each.positions for each in some] for some in found] == [expected, expected]
+    by_argument = fairlead.match(plain, events, order_by="at")
+    assert [each.id for each in by_argument] == [each.id for each in found[0]]
+
+
+def _event(rng: Random, at: int) -> dict[str, object]:
+    event = {"type": rng.choice("AB"), "k": rng.choice((0, 0, 1, None)), "x": rng.randint(0, 3)}
+    return event | {"s": "a", "d": 0.0, "at": at}

@@ -92,6 +92,7 @@ def predicates(draw: st.DrawFn, branch: Branch) -> str:
     return draw(st.sampled_from(unary))
 
 
+keys = st.sampled_from(("PER k", "PER k", "PER k, bucket(at, 2 SECONDS)", "PER bucket(at, 3 SECONDS)"))
 clocks = st.sampled_from(("", "", "", " CLOCK BY A", " CLOCK BY C, B", " CLOCK BY U"))
 befores = st.sampled_from(("", "", " WITHIN 1 SECOND", " WITHIN 2 SECONDS", " WITHIN 4 SECONDS"))
 
@@ -126,7 +127,7 @@ def subscriptions(draw: st.DrawFn, name: str, types: tuple[str, ...], options: t
     conditions = [draw(predicates(branch)) for branch in made for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2))))]
     lines = [f"SUBSCRIPTION {name}", "MATCH " + " OR ".join(f"({branch.text})" for branch in made)]
     lines += ["WHERE " + " AND ".join(conditions)] if conditions else []
-    lines += ["PER k"] if keyed else []
+    lines += [draw(keys) if "E" not in types else "PER k"] if keyed else []
     lines += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
     if draw(st.integers(0, 2)) == 0:
         lines += [draw(withouts(branch, prefix, keyed)) for branch, prefix in zip(made, "pq", strict=False)]

@@ -51,7 +51,7 @@ def _subscription(rng: Random, tables: int) -> str:
     conditions = [_condition(rng, members) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     lines = ["SUBSCRIPTION S", f"MATCH {pattern}"]
     lines += ["WHERE " + " AND ".join(conditions)] if conditions else []
-    lines += ["PER k"] if rng.random() < 0.4 else []
+    lines += [rng.choice(("PER k", "PER k", "PER k, bucket(at, 4 SECONDS)"))] if rng.random() < 0.4 else []
     lines += [f"WITHIN {rng.randint(1, 6)} SECONDS"] if rng.random() < 0.4 else []
     if rng.random() < 0.3:
         one, other = rng.choice(members), rng.choice(members)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fairlead
+from fairlead.errors import LogError
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.metrics import METRICS
 from tests.root import ROOT
 from tests.runtime.live.reading import RULES, TYPES, ids, publish_some, some
 from tests.transport.log.logs import run
+from tests.waiting import until
 
 
 @pytest.mark.server
@@ -41,6 +45,37 @@ def test_a_copy_of_the_data_folder_is_a_backup(tmp_path: Path) -> None:
                 server.stop()
         assert expected[0] == expected[1]
         assert not {*ids(before)} & {*expected[0]}
+
+    run(work)
+
+
+async def in_turn(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    for each in works:
+        await each
+
+
+@pytest.mark.server
+def test_a_full_log_is_trimmed_once_its_limit_is_raised(tmp_path: Path) -> None:
+    """Without a restart; trimming needs room, too, and publishers keep what they could not store."""
+
+    async def work() -> None:
+        with Server(tmp_path, durable=False, bytes_max=3_000_000) as server:
+            server.port = int(server.url.rpartition(":")[2])
+            async with fairlead.connect(server.url, patience=20) as fl:
+                await fl.declare("TOPIC t (T) KEEP 1 MB TYPE T (x INT, text STRING)")
+                fill = (fl.publish("T", x=x, text="t" * 100_000, wait=True) for x in range(100))
+                with pytest.raises(LogError, match="N004"):
+                    await in_turn(fill)
+                with pytest.raises(LogError, match="N004"):
+                    await fl.retain(apply=True)
+                server.bytes_max = 3_300_000
+                server.reload()
+                await until(lambda: "max_file_store" in (tmp_path / "log").read_text())
+                (found,) = await fl.retain(apply=True)
+                assert found.trimmed > 10
+                await fl.flush()
+                state = await fl.log.state(await fl.log.open_topics(["t"]))
+                assert (state.first, state.last) == (found.trimmed + 1, found.last + 1)
 
     run(work)
 

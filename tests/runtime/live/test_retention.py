@@ -198,17 +198,19 @@ def test_what_all_durable_subscribers_have_read_is_trimmed(url: str | None, type
 
 class Interrupted(MemoryLog):
     """`meanwhile` happens once, when retention has found what to trim and is about to say so. `later` begins when retention has
-    looked for subscribers a second time, which goes on when it has stored a record."""
+    looked for subscribers a second time, which goes on when it has stored a record. `slow`: `later` looks at what is planned
+    when that is trimmed."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
     later: Callable[[], Coroutine[Any, Any, list[int]]] | None = None
-    plans = False
+    plans = slow = False
+    task: asyncio.Task[list[int]] | None = None
     gate: asyncio.Event | None = None
     """Readers that begin now wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.recorded, self.waits = asyncio.Event(), asyncio.Event()
+        self.recorded, self.waits, self.trimmed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
         if table == TRIMS and self.meanwhile is not None:
@@ -226,6 +228,16 @@ class Interrupted(MemoryLog):
             await gate.wait()
         async for some in super().read(stream, after, only):
             yield some
+
+    async def heads(self, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
+        if self.slow and asyncio.current_task() is self.task:
+            await self.trimmed.wait()
+        async for some in super().heads(stream, after, last):
+            yield some
+
+    async def trim(self, stream: Stream, first: int) -> None:
+        await super().trim(stream, first)
+        self.trimmed.set()
 
     async def keys(self, table: str) -> list[str]:
         found = await super().keys(table)
@@ -275,6 +287,38 @@ def test_a_reader_that_stood_still_while_its_events_were_trimmed_resumes(start: 
     run(work)
 
 
+def test_a_reader_of_a_route_that_stood_still_while_its_events_were_trimmed_resumes() -> None:
+    """The other one has saved its state before a block that is not on the route: neither of them needs that block."""
+    rules = "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = 1 AND b.k = 1"
+
+    async def work() -> None:
+        log = Interrupted()
+        async with (
+            Client(InterruptedPlace(log), "p", 0.0, 5.0, None) as fl,
+            Client(InterruptedPlace(log), "q", 0.0, 5.0, None) as q,
+        ):
+            await fl.declare(TYPES)
+            q._shared.times.every_events = 1
+            gate = log.gate = asyncio.Event()
+            async with fl.subscribe(rules, name="slow", start="earliest") as slow:
+                await log.waits.wait()
+                log.gate = None
+                async with q.subscribe(rules, name="other", start="earliest") as other:
+                    await fl.publish("A", k=1, x=1, wait=True)
+                    while not await other.has_passed(await other.ends()):
+                        await asyncio.sleep(0)
+                await fl.publish("A", k=0, x=0, wait=True)
+                (found,) = await q.retain(apply=True, read=True)
+                assert (found.trimmed, found.behind) == (2, ())
+                gate.set()
+                with pytest.raises(LogError, match="N024"):
+                    await more(slow)
+            await fl.publish("B", k=1, x=1, wait=True)
+            assert await keys_of(fl, rules, "slow", "earliest") == [1]
+
+    run(work)
+
+
 @pytest.mark.parametrize("start", ["earliest", "position", "second"])
 def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_as_trimmed(start: str) -> None:
     """Somebody subscribes while retention decides: it keeps what this one needs, and notices if that is removed otherwise."""
@@ -303,8 +347,9 @@ def test_what_was_to_be_trimmed_and_is_kept_after_a_second_look_does_not_count_a
     run(work)
 
 
+@pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("start", ["earliest", "new", "snapshot", 1 << 12, 7 << 12])
-def test_who_subscribes_while_retention_trims_can_resume(start: str | int) -> None:
+def test_who_subscribes_while_retention_trims_can_resume(start: str | int, slow: bool) -> None:
     """Retention has not seen it: it reads the plan, and begins where that is over."""
 
     async def work() -> None:
@@ -314,7 +359,7 @@ def test_who_subscribes_while_retention_trims_can_resume(start: str | int) -> No
             await pairs(fl, 0, 5)
             assert await keys_of(fl, RULES, "old", "earliest") == list(range(5))
             log: Any = fl.log._log  # type: ignore[attr-defined]
-            log.later = lambda: keys_of(fl, RULES, "late", start)
+            log.later, log.slow = (lambda: keys_of(fl, RULES, "late", start)), slow
             (found,) = await fl.retain(apply=True, read=True)
             assert found.trimmed > 6
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -37,10 +37,11 @@ class SteppedLog(MemoryLog):
         self.turn, self.meanwhile = -1, None
 
     meanwhile: Callable[[], Awaitable[None]] | None
+    requests: Collection[str] = REQUESTS
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        return self._stepped(found) if name in REQUESTS else found
+        return self._stepped(found) if name in type(self).requests else found
 
     def _stepped(self, request: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def ask(*given: Any, **more_given: Any) -> Any:

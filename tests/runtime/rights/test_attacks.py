@@ -23,7 +23,7 @@ import pytest
 from fairlead.errors import LogError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.stream_removal import KEY, end_removal, plan_removal
-from fairlead.runtime.rights.check import check
+from fairlead.runtime.rights.check import REACHES, check
 from fairlead.runtime.rights.policy import policy_of
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.reports import SUBJECTS_MAX
@@ -490,7 +490,7 @@ def test_what_the_server_allows_is_what_the_policy_says(tmp_path: Path, monkeypa
             for user, lines in zip(USERS, found, strict=True):
                 assert [each for each in lines if each.found != each.expected] == [], user
             assert all(each.found for each in found[0])
-            assert [each.what for each in found[-1] if each.found] == ["is in the account FL_USER_none"]
+            assert [each.what for each in found[-1] if each.found] == ["is in the account FL_USER_none", REACHES]
             assert await everything(boss) == before
             wider = policy_of("users: {none: {password: $PASSWORD, publish: [a.A]}}")
             assert any(each.found != each.expected for each in await check(url, Credentials("none", "pass"), wider, "none"))

@@ -18,20 +18,33 @@ from fairlead.errors import FairleadError
 from fairlead.order.stored_numbers import StoredNumbers
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core import lineage
+from fairlead.runtime.live.core.stream_groups import Origin
 from fairlead.runtime.live.subscriber import group_start, record
+from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.runtime.numbered import Numbered
 from fairlead.testing.live.actors.beginning import chosen_start
 from fairlead.testing.live.actors.gateway_process import WebSubscriber
 from fairlead.testing.live.actors.publisher import Working
 from fairlead.testing.live.actors.records import Line, RecordLines, Writer
-from fairlead.testing.live.actors.setting import BEGINNING, GATEWAY, RULES, STREAMS, TYPES, WEB, WEB_TYPES
+from fairlead.testing.live.actors.setting import (
+    BEGINNING,
+    EMITTED,
+    EMITTED_TOPIC,
+    GATEWAY,
+    RULES,
+    STREAMS,
+    TYPES,
+    WEB,
+    WEB_TYPES,
+)
 from fairlead.testing.live.actors.subscriber import Same, subscribed
 from fairlead.testing.live.actors.web_publisher import WebPublisher
 from fairlead.testing.live.verdict import checks
 from fairlead.testing.live.verdict.comparison import CATALOGUE, recorded_subscriber
 from fairlead.testing.live.verdict.log_copy import Copy, copied
 from fairlead.testing.live.verdict.publication import publications
+from fairlead.testing.live.verdict.trace import Subscriber
 from fairlead.transport.log.jetstream.log import JetStreamLog
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.gateway import Settings
@@ -44,8 +57,8 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 PAUSE = 0.005
 LINES_MIN = 100
 """Of the record of a publisher, in each half of a run."""
-END_SECONDS_MAX = 10.0
-"""A broken runtime may never deliver what is due."""
+QUIET_SECONDS_MAX = 10.0
+"""A broken runtime may never deliver what is due: it is not waited for longer than this after the last acknowledgement."""
 SUBSCRIBERS = (*BEGINNING, GATEWAY)
 Records = dict[str, RecordLines]
 
@@ -74,9 +87,9 @@ class SmallRun:
             await self._written(2 * LINES_MIN)
             self._publishing.set()
         while True:  # subscribers that wait store heartbeats
-            copy = await copied(self._fl, STREAMS, END_SECONDS_MAX)
+            copy = await copied(self._fl, STREAMS, QUIET_SECONDS_MAX)
             await self._delivered(copy, following)
-            if (await copied(self._fl, STREAMS, END_SECONDS_MAX)).count == copy.count:
+            if (await copied(self._fl, STREAMS, QUIET_SECONDS_MAX)).count == copy.count:
                 break
         self._following.set()
         ends = await asyncio.gather(*following, return_exceptions=True)
@@ -95,15 +108,19 @@ class SmallRun:
                 await asyncio.sleep(0.01)  # the same
 
     async def _delivered(self, copy: Copy, following: Sequence[asyncio.Task[None]]) -> None:
-        """Waits until all have acknowledged what is due, or for long enough."""
-        end = asyncio.get_running_loop().time() + END_SECONDS_MAX
-        while asyncio.get_running_loop().time() < end and not any(each.done() for each in following):
+        """Waits until all have acknowledged what is due, or nobody has acknowledged anything for long enough."""
+        clock, acknowledged, end = asyncio.get_running_loop().time, -1, 0.0
+        while not any(each.done() for each in following):
             everyone = [recorded_subscriber(name, self.records[name].refresh())[0] for name in SUBSCRIBERS]
-            if all(
+            before, acknowledged = acknowledged, sum(each.acked for who in everyone for each in who.given.values())
+            if acknowledged > before:
+                end = clock() + QUIET_SECONDS_MAX
+            settled = not any(who.silent for who in everyone) and all(
                 who.given[key].acked >= len(checks.expected(copy, group, who.start))
                 for who in everyone
                 for key, group in who.groups.items()
-            ) and not any(who.silent for who in everyone):
+            )
+            if settled or clock() > end:
                 return
             await asyncio.sleep(0.05)  # records of other processes are files
 
@@ -113,7 +130,15 @@ class SmallRun:
         for name in SUBSCRIBERS:
             who, wrong = recorded_subscriber(name, self.records[name].refresh())
             problems += wrong + checks.delivered(copy, who, await self._fl.receipts(name))
+            if name == GATEWAY:
+                problems += await self._derived(copy, who)
         return problems
+
+    async def _derived(self, copy: Copy, first: Subscriber) -> list[str]:
+        """What the subscriber that came first derives from the beginning is stored once; the others derive nothing else."""
+        found = (await copied(self._fl, [(EMITTED_TOPIC,)], QUIET_SECONDS_MAX)).topics[EMITTED_TOPIC]
+        relations = [each for group in first.groups.values() for each in checks.expected(copy, group)]
+        return checks.derived(first.plan.catalogue, found, EMITTED, relations)
 
 
 async def a_run(folder: Path) -> list[str]:
@@ -199,6 +224,13 @@ def acknowledged_without_storing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveSubscription, "acknowledge", careless)
 
 
+def derived_by_every_start(patch: pytest.MonkeyPatch) -> None:
+    async def beside(self: LeadingLineage, origin: Origin) -> Origin:
+        return origin
+
+    patch.setattr(LeadingLineage, "beside", beside)
+
+
 def test_a_run_without_failures_has_no_problem(tmp_path: Path) -> None:
     assert run(lambda: a_run(tmp_path)) == []
 
@@ -215,6 +247,7 @@ def test_a_run_without_failures_has_no_problem(tmp_path: Path) -> None:
         (stored_without_storing, "from web"),
         (one_message_less, "gateway"),
         (acknowledged_without_storing, "gateway"),
+        (derived_by_every_start, "events of Pair are stored"),
     ],
 )
 def test_a_broken_runtime_is_found(

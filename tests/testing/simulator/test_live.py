@@ -33,7 +33,6 @@ QUICKLY_FOUND = (
     "sent again without a look",
     "silence forgotten",
     "snapshot ahead of the acknowledgement",
-    "trimmed without a note",
 )
 """Mutations that a few runs find; the others take more (mutations.py)."""
 

@@ -85,7 +85,7 @@ class SequencePattern:
                 return Chain(tuple(map(self._part, pattern.parts)), pattern.skips or (True,) * (len(pattern.parts) - 1))
             case syntax.AllOf():
                 problem = "AND in a sequence, whose events are one after the other"
-                raise Fault("L100", pattern.span, problem, "write THEN or NEXT, or each order with ELSE between them")
+                raise Fault("L100", pattern.span, problem, "write NEXT, or each order with ELSE between them")
         raise Fault("L020", pattern.span, "OR is only allowed between whole patterns", "write ELSE between parts of a sequence")
 
     def _element(self, node: syntax.Element) -> SequencePart:

@@ -92,7 +92,7 @@ def rows_without_limit(checked: Checked, catalogue: Catalogue) -> Iterator[LintF
         return
     for shape in checked.shapes:
         if shape.slots in checked.sequences and _skips(checked.sequences[shape.slots]):
-            problem = "THEN in a sequence keeps all events of the key until the next part comes, and nothing limits how long"
+            problem = "a sequence that skips events keeps all of its key until the next part comes, and nothing limits how long"
             yield LintFinding("W028", shape.pattern.span, problem, "add WITHIN, or write NEXT")
             return
 

@@ -21,7 +21,7 @@ from fairlead.matching.expressions.closures import Check, compile_condition, slo
 from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 from fairlead.matching.interpreted.disposal import Disposer, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
-from fairlead.matching.interpreted.retention import Table, make_room
+from fairlead.matching.interpreted.retention import LastEvents, make_room
 from fairlead.matching.interpreted.routes import Route, Routes
 from fairlead.matching.interpreted.runs import flat
 from fairlead.matching.interpreted.search import Search
@@ -105,7 +105,7 @@ class Conjunction:
         self.attempt = attempt or Attempt()
         self.disposal, self.matching = subscription.disposal_of(branch), subscription.matching
         self.clocked, self.horizons = subscription.is_clocked, horizons(subscription, branch)
-        self.tables = {at: Table(key) for at, key in branch.table_queues.items()}
+        self.tables = {at: LastEvents(key) for at, key in branch.table_queues.items()}
         self.retained = [branch.retention.get(name) for name in branch.queue_types]
         self.name, self.limit = subscription.name, subscription.limit_per_event
         self.disposer, self.anchored = Disposer(subscription, branch), subscription.is_anchored(branch)

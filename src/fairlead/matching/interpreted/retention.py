@@ -20,7 +20,7 @@ def make_room(queue: list[Event], bound: Retention | None) -> None:
 
 
 @dataclass(frozen=True)
-class Table:
+class LastEvents:
     """A queue with the last event of each key."""
 
     key: tuple[str, ...]

@@ -41,6 +41,7 @@ from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stream, Unavailable
 from fairlead.transport.log.signed_log import ignored
 from fairlead.transport.log.tasks import ended
+from fairlead.transport.log.trims import first_kept
 
 TABLE = LEASES
 PROVIDED = "=merged"
@@ -345,10 +346,11 @@ async def end_of(log: Log, stream: Stream, topics: Sequence[str]) -> int:
 
 
 async def _end(log: Log, topic: str) -> int:
-    """The sequence of the last message of a topic; 0 if there is none."""
-    await log.open_topics([topic])
+    """The sequence of the last message of a topic; 0 if there is none, or if it is about to be trimmed: then the merged stream
+    may not have it any more."""
+    stream = await log.open_topics([topic])
     found = await log.last_of(topic, None)
-    return 0 if found is None else found.sequence
+    return 0 if found is None or found.sequence < await first_kept(log, stream.name) else found.sequence
 
 
 async def caught_up(log: Log, stream: Stream, topics: Sequence[str]) -> int:

@@ -7,7 +7,6 @@ with one that stored events do not fit (core/declarations.py).
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
@@ -33,7 +32,7 @@ from fairlead.runtime.live.core.declarations import (
 from fairlead.runtime.live.retention import put_keep
 from fairlead.transport.log.entry_values import entry_value, unreadable
 from fairlead.transport.log.file_log import of_first_edition
-from fairlead.transport.log.names import TYPES, token
+from fairlead.transport.log.names import TYPE_NAME, TYPES, require_storable, token
 from fairlead.transport.log.protocol import Conflict, Log, TableEntry
 
 TABLE = TYPES
@@ -41,9 +40,6 @@ DECLARED = {"name": str, "text": str, "version": int, "required": int, "derived"
 Compiled = TypeVar("Compiled")
 LONG = 4_000
 """Characters of a text from which compiling it takes more than some milliseconds."""
-
-
-NAME = re.compile(r"[^\W\d]\w{0,199}")
 
 
 async def off_loop(compiling: Callable[[str], Compiled], text: str) -> Compiled:
@@ -75,7 +71,7 @@ class Registry:
     async def is_behind(self, names: Iterable[str]) -> bool:
         """Whether another client has declared one of these types since, or changed it. Reads only the entries of these types,
         however many there are."""
-        for name in filter(NAME.fullmatch, names):
+        for name in filter(TYPE_NAME.fullmatch, names):
             each: EventType | None = self.catalogue.get(name)
             chain = [name]
             while each is not None and each.supertype:
@@ -193,6 +189,7 @@ class Registry:
         """1. check that all are allowed, 2. store the new ones. Returns False if another client was faster: then look again."""
         changed: list[Declared] = []
         for each in types:  # 1
+            require_storable(each.name, each.topic)
             old = self._declared.get(each.name)
             text = declaration(each, catalogue)
             if old is None:
@@ -218,7 +215,7 @@ def _declared(entry: TableEntry, key: str) -> Declared:
     """Raises StateError (S147)."""
     told = entry_value(entry.value, DECLARED, TABLE, key)
     name = told["name"]
-    if not NAME.fullmatch(name) or token(name) != key or not is_declaration(told["text"], name):
+    if not TYPE_NAME.fullmatch(name) or token(name) != key or not is_declaration(told["text"], name):
         raise unreadable(TABLE, key)
     topic = told.get("topic", "")
     return Declared(name, told["text"], told["version"], told["required"], told["derived"], entry.revision, topic)

@@ -22,6 +22,9 @@ from fairlead.transport.log.blocks.block_filter import UNKNOWN
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.names import subject, topic_stream
 
+REACHES = "reaches the tables and streams"
+"""A server that reads its configuration anew connects a new account with that of the streams only when it reads it once more
+(nats-server 2.15)."""
 NOBODY = f"e-{'0' * 24}-0"
 """A source of derived events that no subscription has."""
 
@@ -75,6 +78,7 @@ async def check(url: str, access: Credentials, policy: Policy, name: str) -> lis
     from fairlead.transport.log.jetstream.permissions import answered
 
     asked = list(probes(policy, user))
-    account, found = await answered(url, access, [each.subject for each in asked])
-    own = ProbeResult(f"is in the account {account_of(user)}", True, account == account_of(user))
-    return [own] + [ProbeResult(each.what, each.expected, is_allowed) for each, is_allowed in zip(asked, found, strict=True)]
+    found = await answered(url, access, [each.subject for each in asked])
+    own = ProbeResult(f"is in the account {account_of(user)}", True, found.account == account_of(user))
+    there = ProbeResult(REACHES, True, found.reaches)
+    return [own, there, *(ProbeResult(each.what, each.expected, may) for each, may in zip(asked, found.subjects, strict=True))]

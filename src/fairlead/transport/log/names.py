@@ -13,6 +13,11 @@ from fairlead.errors import UsageError
 from fairlead.transport.log.blocks.block_filter import MIXED, ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+TYPE_NAME = re.compile(r"[^\W\d]\w{0,199}")
+"""Of a type that others read. With more letters, of a script of which each is nine in a subject, it does not fit into a line of
+the server's protocol."""
+TOPIC_MAX = 240
+"""A server's stream has a name of up to 255 letters."""
 MERGED = "FL_M_"
 TYPES = "FL_TYPES"
 """The table of declarations, by type."""
@@ -50,6 +55,15 @@ def checked(name: str, what: str) -> str:
         fix = "use up to 64 letters, digits, - and _"
         raise UsageError("A240", f"{name!r} is not a valid name of a {what}", fix)
     return name
+
+
+def require_storable(type_name: str, topic: str) -> None:
+    """Raises UsageError if others could not read a declaration of these names, or a server would have no stream for them."""
+    if not TYPE_NAME.fullmatch(type_name):
+        raise UsageError("A240", f"{type_name[:40]!r}… is too long for the name of a type", "use up to 200 letters")
+    if len(token(topic)) > TOPIC_MAX:
+        fix = f"use up to {TOPIC_MAX} letters, digits and _; each letter of another script counts as five to nine"
+        raise UsageError("A240", f"{topic[:40]!r}… is too long for the name of a topic", fix)
 
 
 def is_derived(source: str) -> bool:

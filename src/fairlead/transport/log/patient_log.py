@@ -11,11 +11,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from fairlead.errors import LogError
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.patience import PAUSE_SECONDS, Patience
-from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stored, Stream, StreamState, TableEntry, Unavailable
+from fairlead.transport.log.protocol import (
+    Conflict,
+    Log,
+    MergeLag,
+    Stored,
+    Stream,
+    StreamState,
+    TableEntry,
+    Unavailable,
+    no_answer,
+)
 from fairlead.transport.log.shared_reader import Sharing
 from fairlead.transport.log.trims import trimmed_last
 
@@ -36,7 +45,7 @@ class PatientLog:
                 return await ask()
             except Unavailable as error:
                 if trying.is_over:
-                    raise LogError("N001", f"the server does not answer: {error}", "start it again, or wait longer") from None
+                    raise no_answer(error, "start it again, or wait longer") from None
             await trying.pause()
 
     async def open_topics(self, topics: Sequence[str]) -> Stream:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
+from fairlead.errors import LogError
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
 
@@ -23,7 +24,20 @@ class Conflict(Exception):
 
 
 class Unavailable(Exception):
-    """No answer in time: the operation may have succeeded or not. Repeating it is safe, and may help."""
+    """No answer in time: the operation may have succeeded or not. Repeating it is safe, and may help. `refused`: why the server
+    does not let this client in any more, if it does not."""
+
+    def __init__(self, why: str, refused: str = "") -> None:
+        super().__init__(why)
+        self.refused = refused
+
+
+def no_answer(error: Unavailable, fix: str) -> LogError:
+    """After as many attempts as there is patience for."""
+    if error.refused:
+        problem = f"the server does not let this client in any more: {error.refused}"
+        return LogError("N002", problem, "ask who changed the rights of this user, or connect as another one")
+    return LogError("N001", f"the server does not answer: {error}", fix)
 
 
 class Trimmed(Exception):

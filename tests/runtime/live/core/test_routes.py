@@ -60,6 +60,8 @@ def routes(rules: str) -> dict[str, str]:
         ("MATCH A a WHERE a.k = 1 SUBSCRIPTION T MATCH A a", {}),
         ("MATCH A a WHERE a.k = 1 EMIT D(k = a.k) SUBSCRIPTION T MATCH D d WHERE d.k = 1", {}),
         ("MATCH A a WHERE a.k = 1 EMIT D(k = a.k)", {"A": "(e.k = 1)"}),
+        ("MATCH A a WHERE a.k = 1 RETAIN a 1 EVENT", {"A": "(e.k = 1)"}),
+        ("MATCH A a AND L b WHERE a.k = 1 AND b.k = 1 TABLE L KEY (k) FROM B", {"A": "(e.k = 1)"}),
     ],
 )
 def test_what_is_pushed_and_what_is_not(rules: str, expected: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from contextlib import suppress
@@ -11,7 +12,8 @@ import pytest
 
 import fairlead
 from fairlead.deliver.receipt import NOTHING, Receipt, ReceiptBook, compare
-from fairlead.errors import StateError, UsageError
+from fairlead.errors import LogError, StateError, UsageError
+from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.runtime.live.subscriber import record
 from fairlead.runtime.live.subscriber.record import SubscriberRecord, groups_of_name, receipt_bytes, receipts_of
@@ -19,6 +21,7 @@ from fairlead.transport.log.entry_values import entry_value
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Conflict, TableEntry, Unavailable
 from tests.runtime.live.reading import more, some
+from tests.runtime.live.whole_log import KEYS, MemoryPlace
 from tests.transport.log.logs import run
 
 EMPTY = Receipt("rules", 0, NOTHING)
@@ -214,6 +217,69 @@ def test_receipts_that_were_sent_without_an_answer_replace_no_later_ones() -> No
         await second.write_receipts({"g2": EMPTY})
         await first.write_receipts({"g1": EMPTY})
         assert {*await receipts_of(log, "desk")} == {"g2"}
+
+    run(work)
+
+
+class SlowOnce(MemoryLog):
+    """`slow`: the next acknowledgement arrives after others that are sent later."""
+
+    slow = False
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        if self.slow and table == "FL_ACKS":
+            self.slow = False
+            for _ in range(20):
+                await asyncio.sleep(0)
+        return await super().put(table, key, value, revision)
+
+
+def test_acknowledgements_of_several_tasks_replace_no_later_ones() -> None:
+    async def work() -> None:
+        log = SlowOnce()
+        mine = await opened(log, 3)
+        log.slow = True
+        await asyncio.gather(*(mine.acknowledge({"g1": acknowledged(number)}) for number in (1, 2, 3)))
+        assert (await groups_of_name(log, "desk"))["g1"]["count"] == 3
+        assert mine.is_stored
+
+    run(work)
+
+
+class Silent(MemoryLog):
+    """`silent`: acknowledgements reach no server."""
+
+    silent = False
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        if self.silent and table == "FL_ACKS":
+            raise Unavailable("no answer")
+        return await super().put(table, key, value, revision)
+
+
+def test_receipts_count_nothing_whose_acknowledgement_is_not_stored() -> None:
+    """It is delivered again, so a receipt of it would go back."""
+
+    async def work() -> None:
+        log = Silent()
+        async with Client(MemoryPlace(log, KEYS), "p", 0.0, 0.1, None) as fl:
+            await fl.declare("TYPE A (k INT)")
+            for k in range(3):
+                await fl.publish("A", k=k, wait=True)
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a", name="desk", start="earliest") as sub:
+                first, *others = await some(sub, 3)
+                await sub.ack(first)
+                await sub.write_receipts()
+                log.silent = True
+                with pytest.raises(LogError, match="N001"):
+                    await sub.ack(others[-1])
+                await sub.write_receipts()
+            assert [each.count for each in (await receipts_of(fl.log, "desk")).values()] == [1]
+            log.silent = False
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a", name="desk") as sub:
+                assert [each.events[0]["k"] for each in await some(sub, 2)] == [1, 2]
+                await sub.ack()
+            assert [each.count for each in (await receipts_of(fl.log, "desk")).values()] == [3]
 
     run(work)
 

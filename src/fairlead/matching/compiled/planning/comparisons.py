@@ -4,19 +4,25 @@ An equality between two events puts both sides into one class: its values are nu
 that have the same number are chained (a hash index). A comparison `<  <=  >  >=` of one event's value with something made of
 other events is a *bound*: the first event in queue order that satisfies it is found in a tree (an ordered index).
 
+A kernel finds the event that a new one replaces in a table in the hash index of its queue. So that is on an attribute of the
+table's key: on one that WHERE joins, where there is one. What else the key has is compared along the chain.
+
 Takes: a shape with its tests. Gives: the class and the bounds. Only conjuncts that every relation must satisfy count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
-from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Shape
-from fairlead.matching.compiled.planning.tables import finds_rows
-from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import Compare, Expression, at_slot_zero, slots_of
+from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Refused, Shape
+from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.plans.expression import Compare, Expression, Field, at_slot_zero, slots_of
 
+NUMBERED_APART = frozenset({Kind.STRING, Kind.BINARY, Kind.DECIMAL})
+"""Numbered apart from whole numbers and what is counted as them (keys.py)."""
+COMPARED = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.STRING, Kind.BINARY, Kind.DOUBLE})
+"""Kinds of value columns."""
 Node = tuple[int, Expression]
 
 
@@ -109,3 +115,25 @@ def _implied(found: list[Bound]) -> list[Bound]:
             queue.append(implied)
             note(implied)
     return made
+
+
+def finds_rows(shape: Shape, equal: Mapping[int, Expression]) -> bool:
+    """Whether an index on these values is on an attribute of the key, where it is on a table."""
+    tables = shape.branch.table_queues
+    return all(isinstance(each, Field) and each.attribute in tables[queue] for queue, each in equal.items() if queue in tables)
+
+
+def add_tables(shape: Shape, values: Across, catalogue: Catalogue) -> None:
+    for queue, key in shape.branch.table_queues.items():
+        schema, slot = catalogue[shape.branch.queue_types[queue]], shape.slots_of(queue)[0]
+        kinds = {name: schema.attributes[schema.index[name]].type.kind for name in key}
+        if queue not in shape.equal:
+            shape.equal = {**shape.equal, queue: Field(0, key[0], kinds[key[0]])}
+        indexed = shape.equal[queue]
+        rest = [name for name in key if not (isinstance(indexed, Field) and indexed.attribute == name)]
+        for name in rest:
+            if kinds[name] not in COMPARED:
+                raise Refused(f"a table whose key has an attribute of type {kinds[name]} after the first")
+        shape.table_columns[queue] = tuple(values.column_of(Field(slot, name, kinds[name])) for name in rest)
+    if shape.table_columns and len({each.kind in NUMBERED_APART for each in shape.equal.values()}) > 1:
+        raise Refused("tables with keys of different kinds, of text and of numbers")

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.runs.run_words import is_outside
-from fairlead.matching.compiled.planning.comparisons import bounds_of, equal_class
+from fairlead.matching.compiled.planning.comparisons import add_tables, bounds_of, equal_class
 from fairlead.matching.compiled.planning.join_conditions import Across
 from fairlead.matching.compiled.planning.runs.run_plan import run_plan_of
 from fairlead.matching.compiled.planning.sequences.sequence_plan import sequence_plan
@@ -30,7 +30,6 @@ from fairlead.matching.compiled.planning.shape import (
     Test,
     ValueColumn,
 )
-from fairlead.matching.compiled.planning.tables import add_tables
 from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of, any_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping

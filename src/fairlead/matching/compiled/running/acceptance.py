@@ -115,7 +115,7 @@ class IntervalGroup:
             if self.expression.kind is Kind.DOUBLE:
                 there = ~np.isnan(values)
                 known = there if known is None else known & there
-            order = np.argsort(values, kind="stable")
+            order = np.argsort(values)  # rows of equal values in any order: pairs are sorted by row at the end
             if known is not None and not known.all():
                 order = order[known[order]]
             return order, values[order]

@@ -373,7 +373,13 @@ def own(condition: Condition) -> Condition:
 
 
 def _by_row(places: npt.NDArray[np.int64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-    return np.argsort(places * count + members, kind="stable")
+    """The order by place, then by member. Where no place occurs twice, no sorting is needed."""
+    if not len(places):
+        return np.zeros(0, dtype=np.int64)
+    owner = np.full(int(places.max()) + 1, -1, dtype=np.int64)
+    owner[places] = np.arange(len(places))
+    order = owner[owner >= 0]
+    return order if len(order) == len(places) else np.argsort(places * count + members, kind="stable")
 
 
 def _shifted(where: Mask | None, bit: int) -> Any:

@@ -234,7 +234,7 @@ def certain_at_once(plan: Plan, subscription: Subscription) -> bool:
     return (
         not plan.derived_types(subscription)
         and subscription.limit is None
-        and (subscription.within_us is None or _in_the_order_of_times(plan, subscription))
+        and (not subscription.is_clocked or _in_the_order_of_times(plan, subscription))
         and all(
             len(branch.slots) == 1
             and not branch.runs

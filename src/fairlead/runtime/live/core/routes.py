@@ -7,9 +7,9 @@ conditions that read this slot alone. So events that satisfy those of no slot ne
 
 Conditions that read a position, or whose cost is not linear in the event, do not count: publishers evaluate routes.
 
-A type has no route, and all its blocks are read, if a slot has no such condition or a WITHOUT reads the type. No type has a
-route if the plan waits for absences, since every event tells the time, if it orders events by value, since every event moves
-the frontier, or if subscriptions read derived events.
+A type has no route, and all its blocks are read, if a slot has no such condition or is of a table, or a WITHOUT reads the
+type. No type has a route if the plan waits for absences, since every event tells the time, if it orders events by value, since
+every event moves the frontier, or if subscriptions read derived events.
 
 Publishers evaluate the routes of a type on their blocks (`route_letters`), so that readers ask for blocks that may matter.
 
@@ -101,7 +101,8 @@ def _route(plan: Plan, name: str) -> Condition | None:
 
 def _accepted(branch: Branch, slot: int) -> Iterator[tuple[Atom, ...]]:
     """Alternatives: every event that the slot accepts satisfies one of them."""
-    own = [each.condition for each in branch.predicates if each.slots == (slot,) and is_for_publishers(each.condition)]
+    unary = [] if slot in branch.read else [each.condition for each in branch.predicates if each.slots == (slot,)]
+    own = [each for each in unary if is_for_publishers(each)]
     for chosen in product(*(each.terms for each in own)):
         atoms = {cast(Atom, at_slot_zero(atom)) for term in chosen for atom in term}
         yield tuple(sorted(atoms, key=lambda atom: _shown((atom,))))

@@ -29,7 +29,7 @@ async def group_risk(log: Log, opened: OpenedGroup) -> TrimRisk:
 
 async def resumes(log: Log, record: SubscriberRecord, groups: Iterable[OpenedGroup]) -> bool:
     """Whether the subscriber can resume, although blocks were trimmed that it was about to read: an equal one has read them,
-    and has saved its state."""
+    and has saved its state. Retention asks the same (retention.py), so what its routes leave out does not count."""
     try:
         for each in groups:
             saved = record.groups[each.key]
@@ -40,7 +40,7 @@ async def resumes(log: Log, record: SubscriberRecord, groups: Iterable[OpenedGro
                 lineages.append(await each.beside.snapshots.resumed(None, None))
             reads = [*zip(each.streams, each.group.sources, strict=True)]
             for read, place in (pair for one in lineages for pair in zip(reads, one.places, strict=True)):
-                if await has_lost(log, *read, place):
+                if await has_lost(log, *read, place, saved.get("routes")):
                     return False
     except LogError:
         return False

@@ -14,6 +14,7 @@ Takes: a name and rules. Gives: the acknowledgements under that name. Never: let
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import uuid
@@ -50,6 +51,9 @@ class SubscriberRecord:
         self._revision = self._acknowledged = self._receipted = self._generation = 0
         self._since: dict[str, dict[str, Any]] = {}
         """What was acknowledged since the whole record was written, by group."""
+        self._asked = self._stored = 0
+        """How often something was acknowledged, and the last of these times that is stored."""
+        self._storing = asyncio.Lock()
         self._holder = uuid.uuid4().hex[:16]
         self.rules = self.text = self.digest = ""
         self.groups: dict[str, dict[str, Any]] = {}
@@ -161,14 +165,23 @@ class SubscriberRecord:
 
     async def acknowledge(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
         """Store what is acknowledged of some groups: only these groups are written, and those since the last whole record. When
-        they are many, the whole record is written again."""
+        they are many, the whole record is written again. Those of several tasks are stored one after the other, or together:
+        one that is sent again must not replace a later one."""
+        self._asked += 1
+        asked = self._asked
         for key, each in changed.items():
             self.groups[key] |= each
             self._since[key] = {name: self.groups[key][name] for name in ACKNOWLEDGED if name in self.groups[key]}
-        if len(self._since) > SINCE_MAX:
-            await self.write()
-        else:
-            await self._write_since()
+        async with self._storing:
+            if self._stored < asked:
+                stored = self._asked
+                await (self.write() if len(self._since) > SINCE_MAX else self._write_since())
+                self._stored = stored
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether everything that was acknowledged is stored. If not, it may be delivered again: no receipt may count it."""
+        return self._stored == self._asked
 
     async def _write_since(self) -> None:
         self._acknowledged = await self._put(ACKNOWLEDGEMENTS, self._told_since(), self._acknowledged)

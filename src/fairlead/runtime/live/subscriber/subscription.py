@@ -337,8 +337,8 @@ class LiveSubscription:
 
     async def write_receipts(self) -> None:
         """Store the receipts of what is acknowledged, for others to compare. This also happens every second, and at the end."""
-        if self._record is None or not all(each.ledger.current for each in self._groups.values()):
-            return  # a known subscriber's receipts are stored; they do not go back
+        if self._record is None or not self._record.is_stored or not all(each.ledger.current for each in self._groups.values()):
+            return  # what is acknowledged may not be stored, or not be counted again yet; receipts do not go back
         self._receipts_at = asyncio.get_running_loop().time()
         await self._record.write_receipts({key: each.ledger.book.receipt() for key, each in self._groups.items()})
 

@@ -71,8 +71,11 @@ async def lost_types(log: Log, stream: Stream, place: StreamPlace, routes: Mappi
     return sorted(found)
 
 
-async def has_lost(log: Log, stream: Stream, topics: Sequence[str], place: StreamPlace) -> bool:
-    """Whether a reader that resumes at this place lacks trimmed or removed blocks, or will soon."""
+async def has_lost(
+    log: Log, stream: Stream, topics: Sequence[str], place: StreamPlace, routes: Mapping[str, int] | None = None
+) -> bool:
+    """Whether a reader that resumes at this place lacks trimmed or removed blocks, or will soon. `routes`: by type, the one by
+    which it reads, if it does."""
     for part, state in await _cut_topics(log, topics):
         # readers look up in the topics which messages are blocks: of a merged stream that was there before, too
         if begins(place) or await log.count(stream, place.reached.sequence, part) > state.last - state.first + 1:
@@ -80,7 +83,7 @@ async def has_lost(log: Log, stream: Stream, topics: Sequence[str], place: Strea
     first, kept = (await log.state(stream)).first, await first_kept(log, stream.name)
     if place.reached.sequence + 1 >= max(first, kept):
         return False
-    return kept < first or bool(await lost_types(log, stream, place, {}))
+    return kept < first or bool(await lost_types(log, stream, place, routes or {}))
 
 
 LOST = "S144"
@@ -94,16 +97,19 @@ class TrimRisk(IntEnum):
 
 
 async def trim_risk(log: Log, stream: Stream, place: StreamPlace) -> TrimRisk:
-    """What becomes of the blocks that a reader at this place needs."""
+    """What becomes of the blocks that a reader at this place needs. If they are trimmed while this looks at what is planned, it
+    looks again."""
     record, at = await trim_record(log, stream.name), place.reached.sequence
-    if max(record.first, record.planned) <= at + 1:
-        return TrimRisk.NONE
-    with suppress(Trimmed):
-        async for some in log.heads(stream, max(at, record.first - 1), min(record.planned - 1, await log.last(stream))):
-            if any(each.block.type in (MIXED, *place.types) for each in some):
-                return TrimRisk.PLANNED
-    lost = record.first > at + 1 and await lost_types(log, stream, place, {})
-    return TrimRisk.TRIMMED if lost else TrimRisk.NONE
+    while max(record.first, record.planned) > at + 1:
+        with suppress(Trimmed):
+            async for some in log.heads(stream, max(at, record.first - 1), min(record.planned - 1, await log.last(stream))):
+                if any(each.block.type in (MIXED, *place.types) for each in some):
+                    return TrimRisk.PLANNED
+        before, record = record, await trim_record(log, stream.name)
+        if record == before:
+            lost = record.first > at + 1 and await lost_types(log, stream, place, {})
+            return TrimRisk.TRIMMED if lost else TrimRisk.NONE
+    return TrimRisk.NONE
 
 
 def about_to_be_trimmed(names: Iterable[str]) -> StateError:

@@ -98,6 +98,9 @@ class SimulatedCall(asyncio.TimerHandle):
 class SimulatedLoop(asyncio.BaseEventLoop):
     """`world`: the node of everything that is not a simulated process, as the servers and the network; it never fails."""
 
+    _closed: bool
+    """Of the base; `is_closed()` would be called thousands of times in a run."""
+
     def __init__(self, seed: int, steps_max: int = STEPS_MAX) -> None:
         super().__init__()
         self._now, self._count, self._steps, self._steps_max = 0.0, 0, 0, steps_max
@@ -123,7 +126,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> SimulatedCall:
         call = SimulatedCall(self._now, callback, args, self, copy_context() if context is None else context)
-        if not call.node.crashed and not self.is_closed():
+        if not (call.node.crashed or self._closed):
             call.node.ready.append(call)
         return call
 
@@ -135,16 +138,19 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> SimulatedCall:
-        call = SimulatedCall(when, callback, args, self, copy_context() if context is None else context)
-        if not call.node.crashed and not self.is_closed():
-            self._count += 1
-            heappush(self._timers, (when, self._count, call))
-        return call
+        return self.timer(when, callback, args, copy_context() if context is None else context)
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> SimulatedCall:
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        return self.timer(self._now + delay, callback, args, copy_context() if context is None else context)
+
+    def timer(self, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> SimulatedCall:
+        call = SimulatedCall(when, callback, args, self, context)
+        if not (call.node.crashed or self._closed):
+            self._count += 1
+            heappush(self._timers, (when, self._count, call))
+        return call
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """A cancelled timer is dropped when its time has come."""

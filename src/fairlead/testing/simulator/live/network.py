@@ -109,7 +109,7 @@ class Network:
 
     def later(self, seconds: float, work: Callable[..., object], *given: Any) -> None:
         """The world does it, whatever becomes of the client."""
-        self.loop.call_later(seconds, work, *given, context=self.world)
+        self.loop.timer(self.loop.time() + seconds, work, given, self.world)
 
 
 class RemoteLog:
@@ -144,11 +144,11 @@ class RemoteLog:
                 network.later(rolls.random() * STRAY_SECONDS_MAX, execute, None)
         if name in WRITES:
             self._noted()
+        waited = network.loop.call_later(ANSWER_SECONDS_MAX, _tell, None, Unavailable("no answer in time"), answer)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                return await answer
-        except TimeoutError:
-            raise Unavailable("no answer in time") from None
+            return await answer
+        finally:
+            waited.cancel()
 
     def _strays(self, name: str, execute: Callable[[None], None]) -> None:
         """A write that has not arrived in time may arrive later."""

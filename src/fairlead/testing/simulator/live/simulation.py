@@ -184,7 +184,7 @@ class LiveRun:
 
     def _history(self) -> History:
         catalogue = {each.name: each for each in compiled_types(TYPES).catalogue}
-        streams = {topic_stream(topic): self._servers.stored(topic_stream(topic)) for topic in {*TOPICS.values()}}
+        streams = {topic_stream(topic): self._servers.stored(topic_stream(topic)) for topic in sorted({*TOPICS.values()})}
         merged = {merged_stream(topics): topics for topics in STREAMS.values() if len(topics) > 1}
         read = {stream_of(each.split()[1], who.plan.order) for who in self._subscribers for each in who.rules}
         used = {name: topics for name, topics in merged.items() if name in read}

@@ -24,7 +24,7 @@ from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.room import require_room
 from fairlead.transport.log.names import order_type, topic_stream
 from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Trimmed, Unavailable
+from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Trimmed, Unavailable, no_answer
 from fairlead.transport.log.trims import first_kept
 
 TAKEN = ("S131", "N022")
@@ -50,7 +50,7 @@ async def stored_once(
                     return Stored(0, gone.time, block)
             return Stored(await log.append(block, after), 0, block)  # 1
         except Conflict:
-            why = "another attempt is under way"
+            silence = Unavailable("another attempt is under way")
             with suppress(Unavailable):
                 last = await log.last_of(block.topic, block.source, order_type(block.source, block.type))  # 3
                 found = await log.last_block_of(block.topic, block.source, block.type)
@@ -68,11 +68,9 @@ async def stored_once(
                 if now < known and doubts.is_over:
                     raise _lost(block, known) from None  # 5
         except Unavailable as error:  # 2
-            why, unanswered = str(error), True
+            silence, unanswered = error, True
         if trying.is_over:
-            raise LogError(
-                "N001", f"the server does not answer: {why}", "start it again: the events that were not stored are then sent"
-            )
+            raise no_answer(silence, "start it again: the events that were not stored are then sent")
         await trying.pause()
 
 

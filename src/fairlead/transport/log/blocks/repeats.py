@@ -23,12 +23,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from fairlead.errors import LogError
 from fairlead.transport.log.blocks.block import SEQUENCE_MAX, Block, rejected_block
 from fairlead.transport.log.names import subject as subject_of
 from fairlead.transport.log.names import topic_stream
 from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Stored, Unavailable
+from fairlead.transport.log.protocol import Stored, Unavailable, no_answer
 from fairlead.transport.log.trims import Heads, TableReader, TrimRecord, trim_record, trimmed_heads
 
 REPEATED = "D038"
@@ -82,5 +81,5 @@ async def answered(ask: Callable[[], Awaitable[Answer]]) -> Answer:
             return await ask()
         except Unavailable as error:
             if trying.is_over:
-                raise LogError("N001", f"the server does not answer: {error}", "start it, then subscribe again") from None
+                raise no_answer(error, "start it, then subscribe again") from None
         await trying.pause()

@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 
 from fairlead.errors import LogError
 from fairlead.transport.log.credentials import Credentials
-from fairlead.transport.log.jetstream.failures import refused, unreachable
+from fairlead.transport.log.jetstream.failures import refused, speaks_of_login, unreachable
 from fairlead.transport.log.jetstream.predecessor import read_headers, text_of
 
 CONNECT_SECONDS = 5
@@ -47,7 +47,13 @@ class AnswerHeaders(dict[str, str]):
 
 class CertainClient(Client):
     """Headers as the server has read them (predecessor.py). Subjects and headers may have any bytes: a server stores and sends
-    what a publisher gave it, and a client that raises an error there has no connection any more."""
+    what a publisher gave it, and a client that raises an error there has no connection any more. A connection that the server
+    does not accept is closed before the next attempt: nats-py leaves it open, five in a second if the login is refused."""
+
+    async def _connect_to_server(self, s: Any) -> None:
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call]
+        await super()._connect_to_server(s)
 
     async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
         if not headers:
@@ -105,7 +111,7 @@ async def connected(
         stay_connected(client)
     except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
         await _quietly(client.close())
-        cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)
+        cause = next((each for each in first if speaks_of_login(each)), None)
         if cause is not None or isinstance(error, nats.errors.AuthorizationError):
             raise refused(cause or error) from None
         shown = first[0] if first else error

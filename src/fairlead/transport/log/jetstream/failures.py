@@ -28,17 +28,31 @@ NO_PEERS = 10005
 """There are fewer servers than replicas, mostly because one has not been discovered yet."""
 
 
+NOTHING_THERE = "no log is there for this user: the server is starting, has no JetStream, or must read its accounts again"
+
+
+def speaks_of_login(error: Exception) -> bool:
+    return "uthoriz" in str(error) or "uthentic" in str(error)
+
+
 class Refusals:
     """Permission errors of the server: it reports them separately, and the answer never arrives."""
 
     def __init__(self) -> None:
         self.said: str | None = None
+        self.login = ""
+        """Why the server does not let the client in again, if it does not."""
         self._news = asyncio.Event()
 
     async def note(self, error: Exception) -> None:
-        if "permissions violation" in str(error).lower():
+        if speaks_of_login(error):
+            self.login = str(error).removeprefix("nats: ").strip("'")
+        elif "permissions violation" in str(error).lower():
             self.said = str(error).removeprefix("nats: ").strip("'")
             self._news.set()
+
+    def let_in(self) -> None:
+        self.login = ""
 
     async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
         """The answer to a request on a subject, or on subjects that begin with its words. Raises LogError as soon as the server
@@ -84,11 +98,11 @@ def translated(refusals: Refusals) -> Iterator[None]:
         if error.err_code in WRONG_LAST:
             raise Conflict(str(error.description)) from None
         if error.err_code in FULL or error.code == 507:
-            fix = "raise the limit, free disk space, or remove streams that are not needed"
+            fix = "raise the limit (max_file_store) or free disk space, then trim: see docs/operations.md, A full log"
             raise LogError("N004", f"the log is full: {error.description}", fix) from None
         starting = error.err_code == NO_PEERS or "in process" in str(error.description)
         if error.code in (None, 500, 503) or starting:  # a new leader, a server that is starting
-            raise Unavailable(str(error.description)) from None
+            raise Unavailable(error.description or NOTHING_THERE, refusals.login) from None
         if error.code == 404:
             raise LogError(
                 "N010", f"the stream has been removed: {error.description}", "declare the types and subscribe again"
@@ -111,7 +125,7 @@ def translated(refusals: Refusals) -> Iterator[None]:
         said = refusals.take()
         if said is not None:
             raise not_allowed(said) from None
-        raise Unavailable(str(error) or type(error).__name__) from None
+        raise Unavailable(str(error) or type(error).__name__, refusals.login) from None
 
 
 async def waited(refusals: Refusals, ask: Callable[[], Awaitable[Answer]]) -> Answer:

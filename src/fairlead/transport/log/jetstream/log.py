@@ -392,6 +392,6 @@ def wanted_subjects(only: Only) -> list[str]:
 
 async def connect(url: str, access: Credentials, replicas: int, parse: Parse | None = None) -> JetStreamLog:
     """Raises LogError if no server answers, or the server denies access."""
-    refusals, readers = Refusals(), Readers()
+    readers = Readers(refusals := Refusals())
     client = await connected(url, access, refusals.note, readers.reconnected)
     return JetStreamLog(client, readers, refusals, replicas, parse, access.owner or "")

@@ -71,7 +71,8 @@ class Again(Exception):
 class Readers:
     """All readers of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusals: Refusals) -> None:
+        self._refusals = refusals
         self.active: set[StreamReading[Any]] = set()
         self.direct: set[str] = set()
         """The streams of which the client may make no consumers."""
@@ -82,6 +83,7 @@ class Readers:
 
     async def reconnected(self) -> None:
         """Their requests are lost: they begin again at once."""
+        self._refusals.let_in()
         for each in self.active:
             each.begin_again()
 

@@ -133,6 +133,12 @@ class Server:
             lines = []
         return lines[-1] if lines else "it said nothing"
 
+    def reload(self) -> None:
+        """Asks it to read its configuration anew: what has changed of these attributes."""
+        assert self._process is not None
+        (self.folder / "server.conf").write_text(self._configuration())
+        self._process.send_signal(signal.SIGHUP)
+
     def stop(self) -> None:
         """Asks it to stop, and waits; harmless when it has stopped."""
         if self._process is not None:

@@ -25,13 +25,14 @@ from fairlead.transport.log.jetstream.direct_reader import DirectReading
 from fairlead.transport.log.jetstream.failures import translated
 from fairlead.transport.log.jetstream.reader import Again, Connection, Item, Parse, StreamConsumer, StreamReading, Take
 from fairlead.transport.log.patience import Patience
-from fairlead.transport.log.protocol import Stored, Stream, Unavailable
+from fairlead.transport.log.protocol import Stored, Stream, Unavailable, no_answer
 
 LOGGER = logging.getLogger("fairlead")
 AGAIN_SECONDS = 0.25
 GIVE_UP_SECONDS = 60.0
 DOUBT_SECONDS = 15.0
-"""How long a cluster may report fewer blocks than were read: a leader that is cut off resigns after some seconds."""
+"""How long a cluster may report fewer blocks than were read: a leader that is cut off resigns after some seconds. And how long
+servers may refuse a login that they accepted: they read new rights one after the other."""
 
 
 def taking(stream: Stream, parse: Parse) -> Take[Stored]:
@@ -87,8 +88,8 @@ async def read(
         except Again:
             patience.extend(GIVE_UP_SECONDS / 2)
         except Unavailable as error:
-            if way.client.is_closed or patience.is_over:
-                raise LogError("N001", f"the server does not answer: {error}", "start it, then subscribe again") from None
+            if way.client.is_closed or patience.is_over or (error.refused and doubts.is_over):
+                raise no_answer(error, "start it, then subscribe again") from None
         finally:
             await reading.close()
         await patience.pause()

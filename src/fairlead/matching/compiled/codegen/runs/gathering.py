@@ -72,7 +72,7 @@ class Gathering:
         """What follows is inside, where all runs are long enough, the newest event is a member, and HAVING is true."""
         code.assign(end, written)
         for run in self.plan.runs if newest is None and not self.shape.overlapping else ():
-            if not run.others:
+            if len(self.shape.slots_of(run.queue)) == 1:
                 self._take_newest(code, blocks, run)
         if self.kept.decided:
             self._ask(code, blocks, newest)
