@@ -27,7 +27,7 @@ RULES = (FOLDER / "rules.fl").read_text("utf-8")
 def test_the_rules_find_what_their_tests_say() -> None:
     found = CliRunner().invoke(cli, ["test", str(FOLDER)])
     assert found.exit_code == 0, found.output
-    assert re.search(r"\b16 passed, 0 failed", found.output)
+    assert re.search(r"\b19 passed, 0 failed", found.output)
 
 
 def test_the_page_shows_every_rule_as_it_is() -> None:
@@ -49,4 +49,4 @@ def test_spark_and_live_subscribers_find_the_same(spark: SparkSession, tmp_path:
     assert delivered(fairlead.match(plan, table, position="position")) == live
     batch = fl.match(plan, spark.read.parquet(str(tmp_path / "events.parquet")), position="position")
     assert by_columns(batch) == live
-    assert {name for name, _ in live} >= {"BruteForce", "PortScan", "Session", "FunnelRate", "Rising", "ImpossibleTravel"}
+    assert {name for name, _ in live} >= {"BruteForce", "PortScan", "Session", "FunnelRate", "Rising", "ImpossibleTravel", "Turned", "Visited"}
