@@ -1,5 +1,6 @@
 """Private interfaces of libraries are used in one module for each library, which has a test that fails when they change:
-tests/spark/test_jvm.py for pyspark, tests/language/test_automaton.py for Lark, tests/live/test_connection.py for nats-py."""
+tests/spark/test_jvm.py for pyspark, tests/language/test_automaton.py for Lark, tests/runtime/rights/test_changed_policy.py for
+nats-py."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from tests.source_trees import HOME, modules, nodes_of
 WRAPPED = {
     "runtime/spark/setup/jvm.py": {"_active_spark_context", "_find_spark_home", "_jdf", "_jsparkSession", "_jvm"},
     "language/parsing/table_builder.py": {"_parse_table"},
+    "transport/log/jetstream/connection.py": {"_transport"},
 }
 DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"} | {
     "_ALL_BROKERS_DOWN", "_AUTO_OFFSET_RESET", "_PARTITION_EOF", "_TRANSPORT",

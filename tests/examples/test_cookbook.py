@@ -49,4 +49,13 @@ def test_spark_and_live_subscribers_find_the_same(spark: SparkSession, tmp_path:
     assert delivered(fairlead.match(plan, table, position="position")) == live
     batch = fl.match(plan, spark.read.parquet(str(tmp_path / "events.parquet")), position="position")
     assert by_columns(batch) == live
-    assert {name for name, _ in live} >= {"BruteForce", "PortScan", "Session", "FunnelRate", "Rising", "ImpossibleTravel", "Turned", "Visited"}
+    assert {name for name, _ in live} >= {
+        "BruteForce",
+        "PortScan",
+        "Session",
+        "FunnelRate",
+        "Rising",
+        "ImpossibleTravel",
+        "Turned",
+        "Visited",
+    }

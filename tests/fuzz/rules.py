@@ -15,6 +15,7 @@ from random import Random
 
 from tests.matching.generators.bounds import bound_words
 from tests.matching.generators.options import DISPOSALS, option_words
+from tests.matching.generators.sequences import DrawnSequence
 
 SIGNS = ("=", "=", "!=", "<", "<=", ">", ">=")
 QUANTIFIERS = ("+", "+", "*", "*", "?", "{2}", "{2,}", "{,2}", "{1,3}", "{1000000,}")
@@ -111,6 +112,9 @@ class _Writer:
         self.limits = self.last.choice((0.0, 0.0, 0.0, 0.3, 0.9))
         self.bound = Random(f"RETAIN {rng.getstate()}")
         self.bounds = self.bound.choice((0.0, 0.0, 0.2, 0.8))
+        self.step = Random(f"NEXT {rng.getstate()}")
+        self.steps = self.step.choice((0, 0, 0, 1, 2))
+        """How many subscriptions are sequences."""
         self.run = self.later.choice((0.0, 0.0, 0.0, 0.3, 0.8))
         self.often = {name: rng.choice((0.0, 0.0, 0.15, 0.5, 0.9)) for name in FEATURES}
         self.key = rng.choice(KEYS)
@@ -137,7 +141,7 @@ class _Writer:
 
     def rules(self) -> Rules:
         self.declare()
-        subscriptions = self.subscriptions()
+        subscriptions = [*self.subscriptions(), *(self.sequence() for _ in range(0 if self.untimed else self.steps))]
         self.rng.shuffle(subscriptions)
         named = [replace(each, name=f"S{at}") for at, each in enumerate(subscriptions)]
         return Rules(tuple(self.declared), tuple(named), self.attributes)
@@ -231,6 +235,16 @@ class _Writer:
         if self.last.random() < self.limits:
             options.append(f"LIMIT {self.last.choice((1, 2, 3, 7))}{self.last.choice(('', ' PER KEY')) if per else ''}")
         return Clauses("S", branches, tuple(where), tuple(having), per, within, tuple(withouts), tuple(options), emit)
+
+    def sequence(self) -> Clauses:
+        """Of the events of the input: not all that is emitted has a time."""
+        rng, made = self.step, DrawnSequence(self.step, self.readable)
+        having = (made.whole(),) if made.runs and rng.random() < 0.3 else ()
+        within = f"WITHIN {rng.randint(1, 6)} SECONDS" if rng.random() < 0.5 else ""
+        options = [*(["MATCHING FIRST STEPWISE"] if rng.random() < 0.35 else []), made.disposal()]
+        per = rng.choice(((), ("k",), ("k",), ("k", "x")))
+        options += [f"LIMIT {rng.randint(1, 3)}"] if rng.random() < 0.15 else []
+        return Clauses("S", (made.text,), tuple(made.conditions()), having, per, within, (), tuple(options))
 
     def pattern(self, prefix: str, types: Sequence[str], shared: bool) -> Pattern:
         """`shared`: its first element is called `p0` and is one event, in all branches, so that all can emit it."""

@@ -104,6 +104,19 @@ def test_an_event_that_one_of_two_runs_refuses_may_be_in_the_other() -> None:
     assert [(sorted(each.positions), each.runs) for each in found] == [([0, 2, 3, 5], (1, 2, 1))]
 
 
+@pytest.mark.parametrize("least", [8, 9, 10, 1_000_000])
+def test_events_that_need_a_long_run_before_them_leave_alike(least: int) -> None:
+    """Which are in no later relation is asked in as many steps as the run is long, which are not written one by one."""
+    plan = compile_text(TYPES + f"SUBSCRIPTION S MATCH A a{{{least},}} THEN (B b AND C c)")
+    names = [name for round in range(4) for name in ("B", *"A" * (4 * round), "C", "B")]
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    records = [{"type": name, "k": 0, "x": 1, "y": None, "at": start + timedelta(seconds=n)} for n, name in enumerate(names)]
+    engine, plain = Engine(plan, kernels_from=0), Engine(plan, kernels_from=None)
+    for columns in read_events(records, plan.catalogue, batch_rows=3):
+        assert shown(list(engine.feed(columns))) == shown(list(plain.feed(columns)))
+        assert engine.dump() == plain.dump()
+
+
 def test_most_generated_runs_have_a_kernel() -> None:
     total: Counter[str] = Counter()
 

@@ -6,6 +6,7 @@ the types and streams of generated.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 
@@ -16,13 +17,14 @@ from tests.matching.generators.generated import START, TYPES, Case, events
 QUANTIFIERS = ("+", "*", "?", "{2}", "{2,}", "{,2}", "{1,2}", "{2,3}")
 SIGNS = ("=", "!=", "<", ">=", ">")
 TYPE_NAMES = ("A", "A", "B", "B", "C", "D", "U")
+LEAVING = ("PREFIX INFIX", "FIRST PREFIX", "ADVANCE 2", "ADVANCE 3", "UPTO FIRST", "UPTO LAST")
 
 
 class DrawnSequence:
-    """A pattern and what its conditions may name."""
+    """A pattern over some types, and what its conditions may name."""
 
-    def __init__(self, rng: Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: Random, types: Sequence[str] = TYPE_NAMES) -> None:
+        self.rng, self.types = rng, types
         self.order: list[str] = []
         """Aliases in the order of the pattern."""
         self.runs: set[str] = set()
@@ -49,7 +51,7 @@ class DrawnSequence:
     def element(self, nested: bool) -> str:
         rng, alias = self.rng, f"p{len(self.order)}"
         self.order.append(alias)
-        text = f"{rng.choice(TYPE_NAMES)} {alias}"
+        text = f"{rng.choice(self.types)} {alias}"
         kind = rng.random()
         if kind < 0.45:
             text += rng.choice(QUANTIFIERS) + rng.choice(("", "", " LONGEST", " SHORTEST"))
@@ -81,6 +83,17 @@ class DrawnSequence:
                 choices += [f"{about}.x {sign} {other}.x", f"time({about}) - time({other}) <= {number} SECONDS"]
         return rng.choice(choices)
 
+    def conditions(self) -> list[str]:
+        """Of WHERE, with which it is a sequence even if its words do not say so."""
+        where = [self.condition(self.rng.choice(self.order)) for _ in range(self.rng.choice((0, 1, 1, 2)))]
+        if not any(word in self.text for word in ("NEXT", "ELSE", ")", "TEST", "UNTIL", "PREVIOUS")):
+            where.append(f"{self.order[0]}.x != prev({self.order[0]}.x)")
+        return where
+
+    def disposal(self, leaving: Sequence[str] = LEAVING) -> str:
+        chosen = self.rng.choice(leaving)
+        return f"DISPOSAL {chosen}" + (f" {self.rng.choice(self.order)}" if "UPTO" in chosen else "")
+
     def whole(self) -> str:
         rng, run = self.rng, self.rng.choice(sorted(self.runs))
         value = rng.choice((f"count({run})", f"sum({run}.x)", f"last({run}.x)", f"avg({run}.y)", f"count(DISTINCT {run}.y)"))
@@ -90,20 +103,15 @@ class DrawnSequence:
 def sequence_rules(rng: Random) -> str:
     """One subscription with one or two branches, possibly one that reads what it emits."""
     made = DrawnSequence(rng)
-    pattern = made.text
-    where = [made.condition(rng.choice(made.order)) for _ in range(rng.choice((0, 1, 1, 2)))]
+    pattern, where = made.text, made.conditions()
     lines = ["SUBSCRIPTION S", f"MATCH {pattern}" + (" OR (B o0 NEXT A o1)" if rng.random() < 0.15 else "")]
-    if not any(word in pattern for word in ("NEXT", "ELSE", ")", "TEST", "UNTIL", "PREVIOUS")):
-        where.append(f"{made.order[0]}.x != prev({made.order[0]}.x)")
     lines += ["WHERE " + " AND ".join(where)] if where else []
     lines += [f"HAVING {made.whole()}"] if made.runs and rng.random() < 0.3 else []
     keyed = rng.random() < 0.4
     lines += ["PER k"] if keyed else []
     lines += [f"WITHIN {rng.randint(1, 6)} SECONDS"] if rng.random() < 0.5 else []
     lines += ["MATCHING FIRST STEPWISE"] if rng.random() < 0.35 else []
-    leaving = ("PREFIX INFIX", "FIRST PREFIX", "ADVANCE 2", "ADVANCE 3", "UPTO FIRST", "UPTO LAST")
-    disposal = rng.choice(leaving if " OR (" not in lines[1] else leaving[:4])
-    lines += [f"DISPOSAL {disposal}" + (f" {rng.choice(made.order)}" if "UPTO" in disposal else "")]
+    lines += [made.disposal(LEAVING if " OR (" not in lines[1] else LEAVING[:4])]
     if rng.random() < 0.25:
         lines += [f"LIMIT {rng.randint(1, 3)}" + (" PER KEY" if keyed and rng.random() < 0.5 else "")]
     first = made.order[0]

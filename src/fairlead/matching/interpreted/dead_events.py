@@ -27,15 +27,11 @@ def needs_in_front(branch: Branch) -> QueueNeeds:
     found: dict[int, tuple[Needs, ...]] = {}
     for queue in range(len(branch.queue_types)):
         slots = [slot for slot, each in enumerate(queue_of) if each == queue]
-        needs = [
-            Counter(
-                queue_of[a]
-                for a, b in pairs
-                if b == slot and queue_of[a] != queue and (b, a) not in pairs
-                for _ in range(branch.runs[a].least if a in branch.runs else 1)
-            )
-            for slot in slots
-        ]
+        needs: list[Counter[int]] = [Counter() for _ in slots]
+        for a, b in pairs:
+            least = branch.runs[a].least if a in branch.runs else 1
+            if least and b in slots and queue_of[a] != queue and (b, a) not in pairs:
+                needs[slots.index(b)][queue_of[a]] += least
         if all(needs) and queue not in counted:
             found[queue] = tuple(dict.fromkeys(tuple(sorted(each.items())) for each in needs))
     in_order: list[int] = []

@@ -73,6 +73,8 @@ LOOSE = 1
 """The flag of a key for which a relation without the newest event may be ready."""
 LATE = 2
 """The flag of a key with a queue that is not in the order of time."""
+UNROLLED = 8
+"""So many steps along a queue are written one after the other; more are a loop: a run can need a million events before it."""
 
 
 class Queues:
@@ -296,7 +298,7 @@ class Queues:
 
     def _trim_queues(self, code: Code) -> None:
         NEXT, REF = self.layout.take("NEXT REF")
-        alive = Variable("alive", TRUTH)
+        alive, passed = Variable("alive", TRUTH), Variable("passed", WHOLE)
         for queue, needs in self.needs:
             head = QUEUES[self.at(queue), HEAD]
             code.assign(c, head)
@@ -307,8 +309,14 @@ class Queues:
                     for other, n in each:
                         there = front_of(other)
                         code.assign(there, QUEUES[self.at(other), HEAD])
-                        for _ in range(n - 1):
-                            code.assign(there, choice(NEXT[there], there != NONE, NONE))
+                        if n <= UNROLLED:
+                            for _ in range(n - 1):
+                                code.assign(there, choice(NEXT[there], there != NONE, NONE))
+                        else:
+                            code.assign(passed, 1)
+                            with code.loop(all_of(passed < n, there != NONE)):
+                                code.assign(there, NEXT[there])
+                                code.assign(passed, passed + 1)
                         tests += [there != NONE, REF[there] < REF[c]]
                     with code.when(all_of(*tests)):
                         code.assign(alive, TRUE)
