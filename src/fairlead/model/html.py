@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from fairlead.model.plans.retention import retain_words
+
 if TYPE_CHECKING:
     from fairlead.model.guarantee import Guarantee
-    from fairlead.model.plans.retention import retain_words
 from fairlead.model.plans.plan import Plan
 
 

@@ -143,7 +143,7 @@ def steps_by_events(plan: Plan, given: list[dict[str, Any]]) -> int:
     instance = conjunction.create()
     for columns in read_events(given, plan.catalogue):
         for each in columns.events(plan.catalogue):
-            conjunction.arrive(instance, each, *conjunction.accept(conjunction.routes[each.type][0], each))
+            conjunction.arrive(instance, each, *conjunction.accept(conjunction.routes.by_type[each.type][0], each))
     return conjunction.search.steps
 
 

@@ -282,7 +282,8 @@ class Subscription:
         return any(branch.runs for branch in self.branches)
 
     @property
-    def by_event(self) -> bool:  # there may be no machine code for it
+    def by_event(self) -> bool:
+        """There may be no machine code for it; then it is matched event by event."""
         return self.has_runs or self.has_sequences
 
     @cached_property
