@@ -29,7 +29,7 @@ from fairlead.guarantees.shape import links
 from fairlead.language import compile_text
 from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.plan import Plan
 from fairlead.testing.properties.clauses import CHECKS
 from fairlead.transport.admission.records import RecordReader
@@ -104,7 +104,7 @@ def files_of(clause: Words) -> set[str]:
     return found
 
 
-OF_CASE = {"model/plans/expression.py", "language/parsing/complaint.py"}
+OF_CASE = {"model/expressions/expression.py", "language/parsing/complaint.py"}
 """Their THEN is that of CASE WHEN."""
 FACADES = {"language/parsing/syntax/__init__.py"}
 """They list the names of all nodes, and know nothing of any."""

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from fairlead.model.plans.expression import Expression
+from fairlead.model.expressions.expression import Expression
 from tests.root import ROOT
 from tests.source_trees import HOME, nodes_of
 

@@ -22,11 +22,11 @@ from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.values import duration_words
+from fairlead.model.expressions.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
 from fairlead.model.limits import LIMITS
 from fairlead.model.plans.clocks import heard_types
-from fairlead.model.plans.expression import render, render_condition
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.plans.retention import retain_words, tables_of
 from fairlead.model.plans.sequence import canonical_text, takes

@@ -11,7 +11,7 @@ from fairlead.language import compile_text
 from fairlead.matching.compiled.running.vector import MANY, TypeRows, truth
 from fairlead.matching.expressions.functions import like_pattern
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import Condition, Field, Like
+from fairlead.model.expressions.expression import Condition, Field, Like
 from fairlead.testing.interpreter import is_like
 
 SIGNS = (

@@ -16,8 +16,8 @@ from random import Random
 import fairlead
 from fairlead.errors import LanguageError, Place
 from fairlead.explanation import explain
-from fairlead.model.plans.expression import AGGREGATES
-from fairlead.model.plans.function_table import FUNCTIONS
+from fairlead.model.expressions.expression import AGGREGATES
+from fairlead.model.expressions.function_table import FUNCTIONS
 from tests.conformance.cases import CASES
 from tests.fuzz.rules import rules
 from tests.root import ROOT

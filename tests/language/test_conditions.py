@@ -12,7 +12,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Span
 from fairlead.language.parsing.parser import parse
 from fairlead.model.events.types import Attribute, DataType, EventType, Kind
-from fairlead.model.plans.expression import Compare, IsNull, Literal, Logic, Truth
+from fairlead.model.expressions.expression import Compare, IsNull, Literal, Logic, Truth
 
 from .sentences import condition, refused_in, refused_where, subscription
 

@@ -7,8 +7,8 @@ import pytest
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.language.checking.typing.literals import UNITS
-from fairlead.model.plans.expression import AGGREGATES
-from fairlead.model.plans.function_table import FUNCTIONS
+from fairlead.model.expressions.expression import AGGREGATES
+from fairlead.model.expressions.function_table import FUNCTIONS
 from tests.root import ROOT
 
 REFERENCE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")

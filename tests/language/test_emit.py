@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import Aggregate, Arithmetic, Field, Literal
+from fairlead.model.expressions.expression import Aggregate, Arithmetic, Field, Literal
 
 from .sentences import plan, refused, refused_in
 

@@ -2,9 +2,9 @@
 
 from fairlead.language import compile_text
 from fairlead.model.events.types import Attribute, DataType, EventType, Kind
-from fairlead.model.plans.expression import Arithmetic, Compare, Condition, Field, Predicate
+from fairlead.model.expressions.expression import Arithmetic, Compare, Condition, Field, Predicate
 from fairlead.model.plans.options import Disposal, Matching
-from fairlead.model.plans.plan import Element, Emission, Quantifier, Slot
+from fairlead.model.plans.pattern import Element, Emission, Quantifier, Slot
 
 EXAMPLE = """TYPE EarningsReport (symbol STRING, at TIMESTAMP) TIME at
 TYPE StockQuote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at

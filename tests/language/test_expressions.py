@@ -8,7 +8,7 @@ from fairlead.engine import Engine, compile
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
     Call,

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError, Place
 from fairlead.language import compile_text
-from fairlead.model.plans.expression import AGGREGATES
-from fairlead.model.plans.function_table import FUNCTIONS
+from fairlead.model.expressions.expression import AGGREGATES
+from fairlead.model.expressions.function_table import FUNCTIONS
 from fairlead.model.plans.plan import Plan
 from tests.marks import sample_size
 

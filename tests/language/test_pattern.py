@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.model.clauses.then import Precedence
-from fairlead.model.plans.plan import Slot
+from fairlead.model.plans.pattern import Slot
 
 from .sentences import branch, refused_in, subscription
 

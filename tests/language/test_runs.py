@@ -4,7 +4,7 @@ import pytest
 
 from fairlead.engine import compile as compile_rules
 from fairlead.errors import LanguageError
-from fairlead.model.plans.plan import Quantifier
+from fairlead.model.plans.pattern import Quantifier
 
 TYPES = """
 TYPE A (k INT, x INT, at TIMESTAMP) TIME at

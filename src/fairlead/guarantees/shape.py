@@ -24,7 +24,7 @@ from itertools import combinations
 from typing import Protocol, TypeVar
 
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import render_condition
+from fairlead.model.expressions.expression import render_condition
 from fairlead.model.plans.options import Matching
 from fairlead.model.plans.plan import Branch
 

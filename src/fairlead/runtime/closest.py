@@ -15,7 +15,7 @@ from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.events.values import jsonable
-from fairlead.model.plans.expression import Predicate, leaves, render, render_condition
+from fairlead.model.expressions.expression import Predicate, leaves, render, render_condition
 from fairlead.model.plans.plan import Branch
 
 ASSIGNMENTS_MAX = 20_000

@@ -26,7 +26,7 @@ from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import jsonable
-from fairlead.model.plans.expression import Predicate, leaves, render
+from fairlead.model.expressions.expression import Predicate, leaves, render
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.sequence import as_asked
 from fairlead.runtime.finding_words import in_relation, limited, shown

@@ -11,7 +11,7 @@ from typing import Any
 from fairlead.matching.expressions.casts import cast
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, negative, scalar, unknown
 from fairlead.model.events.event import Event
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
     Call,

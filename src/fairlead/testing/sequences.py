@@ -17,8 +17,8 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.outcome import too_many_decided
 from fairlead.model.events.event import Event
 from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.limits import LIMITS
-from fairlead.model.plans.expression import Predicate
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Take, as_asked

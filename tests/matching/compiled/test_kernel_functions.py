@@ -24,7 +24,7 @@ from fairlead.matching.compiled.machine_code.compiler import Compiled
 from fairlead.matching.compiled.planning.eligibility import refused
 from fairlead.matching.compiled.representation.text import function_text
 from fairlead.model.events.values import DECIMAL_CONTEXT
-from fairlead.model.plans.expression import AGGREGATES
+from fairlead.model.expressions.expression import AGGREGATES
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.compiled.kernel_text import parsed

@@ -11,7 +11,7 @@ import pytest
 import fairlead
 from fairlead.deliver.receipt import Receipt
 from fairlead.language.compiler import compile_text
-from fairlead.model.plans.function_table import FUNCTIONS
+from fairlead.model.expressions.function_table import FUNCTIONS
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.routes import LINEAR, TEXT_MAX, routes_of, text_of
 from fairlead.runtime.live.route_table import TABLE, retire_routes, type_routes

@@ -18,8 +18,8 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import HEARTBEAT, NUMERIC, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.events.values import canonical
-from fairlead.model.plans.expression import Aggregate, Arithmetic, CaseWhen, Cast, Expression, Field, Literal
-from fairlead.model.plans.plan import Emission
+from fairlead.model.expressions.expression import Aggregate, Arithmetic, CaseWhen, Cast, Expression, Field, Literal
+from fairlead.model.plans.pattern import Emission
 
 
 def emission(

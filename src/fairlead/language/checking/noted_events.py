@@ -17,8 +17,8 @@ from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.events.types import Catalogue
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.canonical import clauses_in_order
-from fairlead.model.plans.expression import Predicate
 
 Belonging = dict[str, tuple[syntax.NotingNode, AliasMember]]
 """The clauses of a branch by alias, each with the slot of the events that it notes."""

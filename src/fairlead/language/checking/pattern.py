@@ -22,7 +22,7 @@ from fairlead.model.clauses.clause import Clause
 from fairlead.model.clauses.then import Precedence
 from fairlead.model.events.types import HEARTBEAT, Catalogue
 from fairlead.model.limits import LIMITS
-from fairlead.model.plans.plan import Element, Quantifier, Slot
+from fairlead.model.plans.pattern import Element, Quantifier, Slot
 
 ALTERNATIVES_SHOWN_MAX = 6
 """A fix longer than this many patterns is no help."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Aggregate, Expression, leaves
-from fairlead.model.plans.plan import Slot
+from fairlead.model.expressions.expression import Aggregate, Expression, leaves
+from fairlead.model.plans.pattern import Slot
 
 Pairs = Sequence[tuple[int, int]]
 

@@ -19,7 +19,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Aggregate, Leaf, Predicate, Previous, leaves
+from fairlead.model.expressions.expression import Aggregate, Leaf, Predicate, Previous, leaves
 from fairlead.model.plans.plan import Branch
 from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Take, takes
 

@@ -28,9 +28,10 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.options import PAPER_DISPOSALS, Disposal, Matching
-from fairlead.model.plans.plan import Branch, Emission, Slot, Subscription
+from fairlead.model.plans.pattern import Emission, Slot
+from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.sequence import SequencePart, ends_by_time
 
 ClauseType = TypeVar("ClauseType", bound=syntax.Clause)

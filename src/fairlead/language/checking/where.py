@@ -13,7 +13,7 @@ from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 
 Placed = tuple[Conjunct, Predicate]
 

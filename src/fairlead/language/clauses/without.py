@@ -19,7 +19,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.plan import Branch
 
 # Syntax

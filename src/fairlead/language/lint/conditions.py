@@ -13,7 +13,7 @@ from fairlead.language.checking.where import Placed
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.plans.expression import Compare, Expression, Field, In, Literal, Predicate
+from fairlead.model.expressions.expression import Compare, Expression, Field, In, Literal, Predicate
 from fairlead.model.plans.plan import Branch
 
 

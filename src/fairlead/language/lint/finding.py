@@ -9,7 +9,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Span
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import AGGREGATES
+from fairlead.model.expressions.expression import AGGREGATES
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding, expressions, outside_aggregates
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.expression import Compare, Field, Predicate, leaves
+from fairlead.model.expressions.expression import Compare, Field, Predicate, leaves
 from fairlead.model.plans.plan import Branch
 
 

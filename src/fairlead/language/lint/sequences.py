@@ -8,7 +8,7 @@ from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Aggregate, Compare, Literal
+from fairlead.model.expressions.expression import Aggregate, Compare, Literal
 from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Take, can_be_empty, ends_by_time
 
 

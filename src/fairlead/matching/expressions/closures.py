@@ -13,7 +13,7 @@ from fairlead.matching.expressions.casts import cast
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType, Kind
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
     Atom,

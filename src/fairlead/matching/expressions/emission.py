@@ -28,7 +28,17 @@ from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.events.values import DECIMAL_CONTEXT
-from fairlead.model.plans.expression import Aggregate, Call, Expression, Field, Leaf, PositionOf, TimeOf, leaves, with_leaves
+from fairlead.model.expressions.expression import (
+    Aggregate,
+    Call,
+    Expression,
+    Field,
+    Leaf,
+    PositionOf,
+    TimeOf,
+    leaves,
+    with_leaves,
+)
 from fairlead.model.plans.plan import Branch
 from fairlead.model.relations.identity import majors_of
 

@@ -17,7 +17,7 @@ from fairlead.matching.expressions.casts import DIGITS_MAX, rounded
 from fairlead.matching.expressions.like import LikePattern
 from fairlead.model.events.types import INTEGER, Kind
 from fairlead.model.events.values import DECIMAL_CONTEXT, EPOCH, INT_RANGE, TIMESTAMP_RANGE
-from fairlead.model.plans.text_tests import is_in_networks, regular_expression
+from fairlead.model.expressions.text_tests import is_in_networks, regular_expression
 
 TEXT_MAX = 1 << 24
 """Characters of a text that a function makes; a longer one is NULL, so that no rule fills the memory."""
@@ -210,7 +210,7 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "second": lambda at: _moment(at).second,
     "dayofweek": lambda at: _moment(at).isoweekday() % 7 + 1,
 }
-"""The functions of model/plans/function_table.py by name, except abs and round (by kind) and coalesce (accepts NULL)."""
+"""The functions of model/expressions/function_table.py by name, except abs and round (by kind) and coalesce (accepts NULL)."""
 
 
 def scalar(name: str, kind: Kind) -> Callable[..., Any]:

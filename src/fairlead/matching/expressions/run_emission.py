@@ -16,7 +16,7 @@ from fairlead.matching.results.event_store import View
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.model.events.columns import arrow_type, canonical_values
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.expression import Aggregate
+from fairlead.model.expressions.expression import Aggregate
 
 ENDS = ("first", "last")
 

@@ -16,7 +16,8 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.expressions.closures import Check, compile_condition
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import EventType
-from fairlead.model.plans.plan import Branch, Quantifier
+from fairlead.model.plans.pattern import Quantifier
+from fairlead.model.plans.plan import Branch
 
 
 @dataclass(frozen=True)

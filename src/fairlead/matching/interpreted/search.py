@@ -25,7 +25,7 @@ from fairlead.matching.noted_events import is_early
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType, Kind
-from fairlead.model.plans.expression import Compare, Predicate, slots_of
+from fairlead.model.expressions.expression import Compare, Predicate, slots_of
 from fairlead.model.plans.options import Disposal, Matching
 from fairlead.model.plans.plan import Branch, Subscription
 

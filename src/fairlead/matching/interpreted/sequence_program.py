@@ -13,7 +13,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.matching.expressions.closures import Check, compile_condition
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Take, as_asked, takes

@@ -22,7 +22,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.events.columns import Columns, arrow_type
 from fairlead.model.events.types import Catalogue, DataType, Kind
-from fairlead.model.plans.expression import Condition
+from fairlead.model.expressions.expression import Condition
 from fairlead.model.plans.key_parts import key_index
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import Words as Ids

@@ -20,7 +20,7 @@ from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.content import Events, Mask
 from fairlead.model.events.columns import record_batch, taken_rows
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Aggregate, Condition, Field, Predicate, at_slot_zero, leaves
+from fairlead.model.expressions.expression import Aggregate, Condition, Field, Predicate, at_slot_zero, leaves
 from fairlead.model.plans.plan import Branch
 from fairlead.model.relations.identity import majors_of
 

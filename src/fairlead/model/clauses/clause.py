@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 
 Pair = tuple[int, int]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.events.values import duration_words
-from fairlead.model.plans.expression import Predicate, render_condition
+from fairlead.model.expressions.expression import Predicate, render_condition
 
 
 class Without(NotingClause):

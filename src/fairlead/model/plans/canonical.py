@@ -18,9 +18,7 @@ from dataclasses import replace
 from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.events.types import HEARTBEAT, Catalogue
-from fairlead.model.plans.buckets import in_order
-from fairlead.model.plans.event_order import EventOrder
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Atom,
     Compare,
@@ -32,6 +30,8 @@ from fairlead.model.plans.expression import (
     TimeOf,
     render,
 )
+from fairlead.model.plans.buckets import in_order
+from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.plans.sequence import canonical_text, takes

@@ -20,60 +20,14 @@ from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
 from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.types import Catalogue
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.lint_warning import LintWarning
 from fairlead.model.plans.event_order import EventOrder
-from fairlead.model.plans.expression import Expression, Predicate
 from fairlead.model.plans.options import Disposal, Matching
+from fairlead.model.plans.pattern import Element, Emission, Quantifier, Slot
 from fairlead.model.plans.retention import Retention
 from fairlead.model.plans.sequence import SequencePart
-
-
-@dataclass(frozen=True)
-class Quantifier:
-    """How many events an element takes: a fixed count, or with a run from `least` to `most` of them, None for any number."""
-
-    least: int = 1
-    most: int | None = 1
-    run: bool = False
-
-    @property
-    def several(self) -> bool:
-        """More than one event, or any number of them."""
-        return self.run or self.least > 1
-
-    @property
-    def canonical(self) -> str:
-        return f"{{{self.least},{'' if self.most is None else self.most}}}"
-
-
-@dataclass(frozen=True)
-class Element:
-    """`StockQuote q[3]`: one named item of the pattern, in the order of the text."""
-
-    alias: str
-    type: str
-    quantifier: Quantifier = Quantifier()
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`. A run is one place."""
-
-    type: str
-    instance: int
-    alias: str
-    alias_index: int = 1
-    run: Quantifier | None = None
-    """How many events it takes, if it is a run; otherwise one."""
-
-
-@dataclass(frozen=True)
-class Emission:
-    """`EMIT type(name = expression, …)`"""
-
-    type: str
-    fields: tuple[tuple[str, Expression], ...]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fairlead.dataclass import dataclass
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Atom,
     Condition,
     Expression,

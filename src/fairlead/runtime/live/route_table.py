@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from fairlead.errors import FairleadError, LogError, StateError
 from fairlead.model.events.types import EventType
-from fairlead.model.plans.expression import Condition
+from fairlead.model.expressions.expression import Condition
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.routes import condition_of, is_within, route_letters, routes_of, text_of
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS

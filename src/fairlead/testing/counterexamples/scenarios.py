@@ -16,9 +16,10 @@ from fairlead.guarantees.table import rules_text as table_text
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
-from fairlead.model.plans.expression import Compare, Condition, Expression, Field, Literal, PositionOf, Predicate
+from fairlead.model.expressions.expression import Compare, Condition, Expression, Field, Literal, PositionOf, Predicate
 from fairlead.model.plans.options import Disposal, Matching
-from fairlead.model.plans.plan import Branch, Element, Plan, Quantifier, Slot, Subscription
+from fairlead.model.plans.pattern import Element, Quantifier, Slot
+from fairlead.model.plans.plan import Branch, Plan, Subscription
 
 ADVANCE = 2
 """The n of DISPOSAL ADVANCE n."""

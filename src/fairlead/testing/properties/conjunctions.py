@@ -20,7 +20,7 @@ from fairlead.guarantees.shape import links
 from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Predicate, render_condition
+from fairlead.model.expressions.expression import Predicate, render_condition
 from fairlead.model.plans.key_parts import key_value
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.testing.interpreter import holds

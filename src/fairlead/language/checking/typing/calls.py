@@ -10,8 +10,7 @@ from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Kind
-from fairlead.model.limits import LIMITS
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     AGGREGATES,
     DISTINCT,
     RUN_AGGREGATES,
@@ -24,8 +23,9 @@ from fairlead.model.plans.expression import (
     Previous,
     TimeOf,
 )
-from fairlead.model.plans.function_table import FUNCTIONS
-from fairlead.model.plans.text_tests import PatternTooLong, network, regular_expression
+from fairlead.model.expressions.function_table import FUNCTIONS
+from fairlead.model.expressions.text_tests import PatternTooLong, network, regular_expression
+from fairlead.model.limits import LIMITS
 
 OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time", "prev")
 """Functions whose argument is an event or its instances, not a value."""

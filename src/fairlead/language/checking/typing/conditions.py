@@ -17,8 +17,8 @@ from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.language.parsing.text import RuleText
+from fairlead.model.expressions.expression import Atom, Condition, Logic, Predicate, Truth, condition_slots, slots_of
 from fairlead.model.limits import LIMITS
-from fairlead.model.plans.expression import Atom, Condition, Logic, Predicate, Truth, condition_slots, slots_of
 
 
 @dataclass(frozen=True)

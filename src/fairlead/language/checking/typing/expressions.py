@@ -15,7 +15,7 @@ from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import INTEGER, NUMERIC, Kind
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     COMPARISONS,
     Arithmetic,
     Atom,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from fairlead.model.events.types import INTEGER, NUMERIC, Kind
-from fairlead.model.plans.expression import Arithmetic, Expression, Literal
+from fairlead.model.expressions.expression import Arithmetic, Expression, Literal
 
 _WIDTH = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE)
 """Numbers from the narrowest to the widest: every value of one is one of the next, but for the digits that a DOUBLE rounds."""

@@ -14,7 +14,7 @@ from fairlead.language.parsing.fault import Fault, closest, did_you_mean, listed
 from fairlead.language.parsing.keywords import CLAUSE_KEYWORDS
 from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import INT_RANGE, canonical
-from fairlead.model.plans.expression import Literal
+from fairlead.model.expressions.expression import Literal
 
 UNITS: dict[str, int] = {
     "MICROSECOND": 1,

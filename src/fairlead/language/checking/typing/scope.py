@@ -13,7 +13,7 @@ from fairlead.dataclass import dataclass
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.model.events.types import Attribute, EventType
-from fairlead.model.plans.expression import Field, Literal
+from fairlead.model.expressions.expression import Field, Literal
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fairlead.language.checking.typing.scope import AliasMember
     from fairlead.model.clauses.clause import NotingClause
     from fairlead.model.events.types import Catalogue
-    from fairlead.model.plans.expression import Predicate
+    from fairlead.model.expressions.expression import Predicate
 
 
 class Clause:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
 from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Refused, Shape
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.plans.expression import Compare, Expression, Field, at_slot_zero, slots_of
+from fairlead.model.expressions.expression import Compare, Expression, Field, at_slot_zero, slots_of
 
 NUMBERED_APART = frozenset({Kind.STRING, Kind.BINARY, Kind.DECIMAL})
 """Numbered apart from whole numbers and what is counted as them (keys.py)."""

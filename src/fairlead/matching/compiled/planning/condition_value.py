@@ -28,7 +28,7 @@ from fairlead.matching.compiled.representation.formulas import (
 )
 from fairlead.model.events.types import Kind
 from fairlead.model.events.values import DECIMAL_CONTEXT
-from fairlead.model.plans.expression import Literal
+from fairlead.model.expressions.expression import Literal
 
 LOWEST = -HIGHEST - 1
 DIGITS_OF_A_WORD = 18

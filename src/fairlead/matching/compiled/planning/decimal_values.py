@@ -36,7 +36,7 @@ from fairlead.matching.compiled.representation.formulas import (
 )
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.model.events.types import DataType, EventType, Kind
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
     Call,

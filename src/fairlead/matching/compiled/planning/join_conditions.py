@@ -42,7 +42,7 @@ from fairlead.matching.compiled.representation.formulas import (
 from fairlead.matching.expressions.closures import compile_atom, compile_value
 from fairlead.model.events.types import Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     COMPARISONS,
     Aggregate,
     Arithmetic,

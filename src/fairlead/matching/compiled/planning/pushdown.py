@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import Aggregate, Call, Expression, Field, Like, slots_of
+from fairlead.model.expressions.expression import Aggregate, Call, Expression, Field, Like, slots_of
 
 OF_TEXT = frozenset({"lower", "upper", "trim", "length", "substring", "instr", "rlike"})
 """Their first argument is a text; they are strict and total."""

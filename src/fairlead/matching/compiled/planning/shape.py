@@ -14,8 +14,8 @@ from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
 from fairlead.matching.noted_events import NotedEventPolicy
 from fairlead.model.events.types import Kind
+from fairlead.model.expressions.expression import Expression
 from fairlead.model.limits import LIMITS
-from fairlead.model.plans.expression import Expression
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.retention import Horizon, Retention, horizons

@@ -35,7 +35,7 @@ from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
 from fairlead.matching.noted_events import noted_event_policy
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.plans.expression import Predicate
+from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.key_parts import part_of
 from fairlead.model.plans.plan import Branch, Subscription
 

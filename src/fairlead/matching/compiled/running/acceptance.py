@@ -20,7 +20,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.keys import ValueNumbering
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import Compare, Condition, Expression, Literal, slots_of
+from fairlead.model.expressions.expression import Compare, Condition, Expression, Literal, slots_of
 
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}

@@ -18,7 +18,7 @@ from fairlead.matching.compiled.running.vector import TypeRows, Vector, evaluate
 from fairlead.matching.results.chunk import Chunk
 from fairlead.model.events.columns import Columns, bits_of
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.plans.expression import Condition, Expression, Field
+from fairlead.model.expressions.expression import Condition, Expression, Field
 from fairlead.model.relations.identity import words_of
 
 Mask = npt.NDArray[np.bool_]

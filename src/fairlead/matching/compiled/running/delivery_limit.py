@@ -20,7 +20,7 @@ from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.state.content import CountTable, counted_keys
 from fairlead.matching.state.delivery_counts import in_order_of_keys
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import Field
+from fairlead.model.expressions.expression import Field
 from fairlead.model.plans.plan import Plan, Subscription
 
 Mask = npt.NDArray[np.bool_]

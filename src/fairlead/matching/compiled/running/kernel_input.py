@@ -44,7 +44,7 @@ from fairlead.matching.compiled.running.keys import (
 )
 from fairlead.matching.compiled.running.vector import truth
 from fairlead.model.events.types import Kind
-from fairlead.model.plans.expression import Condition, Expression, Field, at_slot_zero
+from fairlead.model.expressions.expression import Condition, Expression, Field, at_slot_zero
 from fairlead.model.plans.plan import Branch
 from fairlead.model.relations.identity import MINOR_BITS
 

@@ -24,7 +24,7 @@ from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import EventType, Kind
 from fairlead.model.events.values import INT_RANGE, TIMESTAMP_RANGE
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
     Atom,
@@ -44,8 +44,8 @@ from fairlead.model.plans.expression import (
     TimeOf,
     Truth,
 )
+from fairlead.model.expressions.text_tests import regular_expression
 from fairlead.model.plans.key_parts import bucketed, part_of
-from fairlead.model.plans.text_tests import regular_expression
 
 Mask = npt.NDArray[np.bool_]
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})

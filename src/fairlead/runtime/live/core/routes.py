@@ -30,7 +30,7 @@ import pyarrow as pa
 from fairlead.errors import FairleadError
 from fairlead.language.compiler import compile_text
 from fairlead.model.events.types import EventType
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Atom,
     Call,

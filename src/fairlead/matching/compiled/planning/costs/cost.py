@@ -58,7 +58,7 @@ from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, T
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Call,
     Compare,
     Expression,

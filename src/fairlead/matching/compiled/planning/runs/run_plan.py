@@ -23,7 +23,7 @@ from fairlead.matching.compiled.planning.runs.whole_conditions import WholeCondi
 from fairlead.matching.compiled.planning.shape import SWAPPED, Refused, Shape
 from fairlead.matching.compiled.representation.formulas import Formula
 from fairlead.model.events.types import Catalogue, EventType, Kind
-from fairlead.model.plans.expression import Aggregate, Compare, Literal, Predicate, condition_slots
+from fairlead.model.expressions.expression import Aggregate, Compare, Literal, Predicate, condition_slots
 
 
 def run_plan_of(shape: Shape, across: Across, types: Sequence[EventType], catalogue: Catalogue) -> RunPlan:

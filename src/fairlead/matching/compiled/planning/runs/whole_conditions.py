@@ -32,7 +32,7 @@ from fairlead.matching.compiled.planning.shape import SWAPPED, Refused, Shape
 from fairlead.matching.compiled.representation.formulas import TRUE, Formula, between
 from fairlead.matching.expressions.functions import unknown
 from fairlead.model.events.types import DataType, EventType, Kind
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     Aggregate,
     Atom,
     Call,

@@ -33,7 +33,7 @@ from fairlead.matching.compiled.representation.formulas import (
     variables,
 )
 from fairlead.model.events.types import EventType, Kind
-from fairlead.model.plans.expression import (
+from fairlead.model.expressions.expression import (
     DISTINCT,
     Aggregate,
     Atom,

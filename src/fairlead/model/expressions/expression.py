@@ -19,7 +19,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import jsonable
-from fairlead.model.plans.expression_node import BinaryNode, ExpressionNode, SlotNode, UnaryNode
+from fairlead.model.expressions.expression_node import BinaryNode, ExpressionNode, SlotNode, UnaryNode
 
 
 @dataclass(frozen=True)

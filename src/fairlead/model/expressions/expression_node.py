@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead.model.plans.expression import Expression
+    from fairlead.model.expressions.expression import Expression
 
 
 class ExpressionNode:
