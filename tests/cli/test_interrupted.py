@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -66,6 +67,8 @@ def ended(folder: Path, moment: str, arguments: Sequence[str | Path], number: si
                 assert process.stdout is not None
                 assert process.stdout.readline()
             else:
+                announced_soon = select.select([reading], [], [], 120)[0]
+                assert announced_soon, f"two minutes without {moment}"
                 assert os.read(reading, 1), process.communicate()
             process.send_signal(number)
             out, errors = process.communicate(timeout=60)

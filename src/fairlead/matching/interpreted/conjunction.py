@@ -180,12 +180,15 @@ class Conjunction:
     def displaced(self, instance: Instance, event: Event, entered: Sequence[int]) -> Iterator[tuple[int, Event]]:
         """The events that leave when this one enters, each with its queue: by RETAIN, or from a table."""
         for at in entered:
-            queue = list(instance.queues[at])
+            queue = [*instance.queues[at]]
             if at in self.tables:
                 self.tables[at].put(queue, event)
-            elif not self.is_late(instance, at, event):
+            elif self.retained[at] is None or self.is_late(instance, at, event):
+                continue
+            else:
                 make_room(queue, self.retained[at])
-            yield from ((at, each) for each in instance.queues[at] if each not in queue)
+            stays = {each.position for each in queue}
+            yield from ((at, each) for each in instance.queues[at] if each.position not in stays)
 
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
         """Whether an event noted so far forbids these members, which would have to wait."""
