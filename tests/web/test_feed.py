@@ -35,11 +35,15 @@ class Told:
         self.plan: Plan = PLAN
         self.receipts: Mapping[str, None] = {KEY: None}
         self.acknowledged: list[Mapping[str, int]] = []
+        self.skipped: dict[str, int] = {}
         self._batches = batches
 
     async def batches(self) -> AsyncIterator[Batch]:
         for each in self._batches:
             yield each
+
+    def skip_early(self, key: str, number: int) -> None:
+        self.skipped[key] = number
 
     async def acknowledge(self, numbers: Mapping[str, int]) -> None:
         self.acknowledged.append(numbers)

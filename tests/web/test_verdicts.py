@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -93,6 +94,60 @@ def test_a_listener_may_ask_for_early_deliveries() -> None:
             assert "fairlead_gateway_early_sent_total 2.0" in text.splitlines()
             status, error = await asker.ask("GET", STREAM, params=NEW | {"early": "soon"})
             assert (status, error["code"]) == (400, "A274")
+
+    run(work)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("acknowledged", [0, 1])
+@pytest.mark.parametrize("early", ["true", "final"])
+@pytest.mark.parametrize("way", ["events", "socket"])
+def test_who_returns_with_an_id_is_given_nothing_early_that_it_has(way: str, early: str, acknowledged: int) -> None:
+    """Also if it has not acknowledged it: it would wait for a confirmation that it has had."""
+    rules = "ORDER BY at DELAY 2 SECONDS LATE REVISE WITHIN 1 MINUTE SUBSCRIPTION S MATCH Alarm a"
+
+    async def heard(asker: Asker, count: int, **more: Any) -> list[tuple[str, str | None, int]]:
+        query, found = {"early": early, **more}, list[tuple[str, str | None, int]]()
+        if way == "events":
+            async with asker.session.get(STREAM, params=query) as response:
+                for each in await some(response, count):
+                    found.append((each["event"], each.get("id"), each.relation["events"][0]["k"]))
+        else:
+            async with asker.session.ws_connect("/subscriptions/desk/socket", params=query) as ws:
+                for _ in range(count):
+                    message = await ws.receive_json(timeout=10)
+                    id = message.pop("id", None)
+                    ((kind, value),) = message.items()
+                    found.append((kind, id, value["events"][0]["k"]))
+        return found
+
+    async def work() -> None:
+        async with asking() as asker:
+            assert (await asker.post("/types", {"text": TYPES}))[0] == 200
+            alarms = [event("Alarm", k, f"0{k}") for k in range(1, 6)]
+            assert (await asker.post("/events", [*alarms, event("Alarm", 6, "20")]))[0] == 202
+            await asker.subscribe(rules=rules)
+            first = await heard(asker, 11)
+            told = {k: id for kind, id, k in first if kind == "relation"}
+            assert sorted(k for kind, _, k in first if kind == "early") == [1, 2, 3, 4, 5, 6]
+            assert sorted(told) == [1, 2, 3, 4, 5]
+            if acknowledged:
+                body = {"id": told[acknowledged]}
+                async with asker.session.get(STREAM, params={"early": early}):
+                    await heard_of(asker, body)
+            again = await heard(asker, 5, after=told[3])
+            assert [(kind, k) for kind, _, k in again] == [
+                ("early", 4),
+                ("early", 5),
+                ("relation", 4),
+                ("relation", 5),
+                ("early", 6),
+            ]
+
+    async def heard_of(asker: Asker, body: Any) -> None:
+        """Acknowledged, as soon as it is delivered."""
+        while (await asker.post("/subscriptions/desk/acknowledgements", body))[0] >= 400:
+            await asyncio.sleep(0.01)
 
     run(work)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,9 +14,11 @@ from fairlead.testing.simulator.live.event_loop import SimulatedLoop
 from fairlead.testing.simulator.live.servers import SimulatedServers
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import MIXED
+from fairlead.transport.log.blocks.block_store import stored_once
 from fairlead.transport.log.blocks.repeats import repeats, without_repeats
+from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.patient_log import PatientLog
-from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream
+from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
 from fairlead.transport.log.trims import TrimmedHead, TrimRecord, note_record
 from tests.marks import sample_size
 from tests.transport.log.logs import a_log, run
@@ -128,6 +130,56 @@ def test_a_block_counts_once_however_late_it_comes_again(kind: str, seed: int) -
             await with_log(log)
 
     run(work)
+
+
+class LossyServers(SimulatedServers):
+    """Servers whose answers to an append are lost now and then. Before the next request, everything may be trimmed, and a copy
+    of the first block of a source, or a message that is no block, may be stored."""
+
+    def begin(self, rolls: random.Random, stream: Stream) -> None:
+        self._lots, self._of = rolls, stream
+        self._firsts = list[Block]()
+
+    async def append(self, block: Block, after: int) -> int:
+        if after == 0:
+            self._firsts.append(block)
+        sequence = await super().append(block, after)
+        if self._lots.random() < 0.5:
+            return sequence
+        if self._lots.random() < 0.6:
+            end = (await self.state(self._of)).last
+            await trimmed(PatientLog(self, 10.0), self._of, self._lots.randrange(max(1, end - 2), end + 2))
+        if self._lots.random() < 0.7:
+            with suppress(Conflict):
+                await super().append(self._lots.choice(self._firsts), 0)
+        raise Unavailable("no answer")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("seed", range(sample_size(40)))
+def test_a_block_is_stored_once_though_it_is_trimmed_before_that_is_known(
+    seed: int, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own copy is gone, and the last message of its source is a copy of its first block. Seed 9001413 of the simulator."""
+
+    monkeypatch.setattr(Patience, "_taken", lambda self: 0.0)
+
+    async def work(raw: LossyServers, rolls: random.Random) -> None:
+        log = PatientLog(raw, 10.0)
+        stream = await log.open_topics(["A"])
+        raw.begin(rolls, stream)
+        after, numbers, published = 0, {"A": 0, "B": 0}, list[tuple[str, int]]()
+        for sequence in range(12):
+            type = "A" if shared else rolls.choice("AB")
+            made = replace(block(type, "s", numbers[type]), topic="A", sequence=sequence, payload=rolls.randbytes(8))
+            after = (await stored_once(log, made, after, 10.0, alone=not shared, shared=shared)).sequence
+            numbers[type] += 1
+            published.append((made.type, made.number))
+        found = [each.block for each in raw.stored(stream.name)]
+        assert [(each.type, each.number) for each in found] == published
+
+    with closing(SimulatedLoop(seed)) as loop:
+        run(lambda: work(LossyServers(loop, seed), random.Random(f"{seed} {shared}")))
 
 
 def test_repeats_are_known_by_number_and_sequence() -> None:

@@ -4,7 +4,8 @@ The id of a delivery says, for every group of the subscription, the number and t
 received everything: `12-3f…e0`, joined by dots if there are several groups, `0` if there was no delivery yet. The numbers are
 those of the log, so the same id means the same in another gateway.
 
-To resume after an id: relations that were not acknowledged are delivered again; relations up to those of the id are skipped;
+To resume after an id: relations that were not acknowledged are delivered again; relations up to those of the id are skipped,
+early and late;
 the id's relation must be the one that now has its number, and is then acknowledged, since a listener that sends an id back has
 received it.
 
@@ -61,6 +62,8 @@ class Feed:
         if after:
             self._resume = {key: each for key, each in self._parsed(after).items() if each.number}
             self._given |= self._resume
+            for key, each in self._resume.items():
+                sub.skip_early(key, each.number)
 
     @property
     def unacknowledged(self) -> int:

@@ -113,6 +113,11 @@ class Follower:
         """Whether early deliveries are wanted, and have not begun."""
         return self.early_from is not None
 
+    def skip_early(self, count: int) -> None:
+        """So many deliveries are known: nothing is early before the rest. Without effect once early deliveries have begun."""
+        if self.early_from is not None:
+            self.early_from = max(self.early_from, count)
+
     def begin_early(self) -> None:
         """Find early deliveries from here on, if they are wanted."""
         if self.early_from is not None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -67,6 +67,10 @@ class OpenedGroup:
     ledger: Ledger
     snapshots: SnapshotWriter
     beside: SilentLineage | None = None
+
+
+def names_in(groups: Iterable[OpenedGroup]) -> list[str]:
+    return [name for each in groups for name in each.group.names]
 
 
 def looping(name: str, emits: Sequence[str]) -> StateError:

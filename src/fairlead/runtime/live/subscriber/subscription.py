@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -37,7 +37,7 @@ from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
 from fairlead.runtime.live.registry import Registry, off_loop
 from fairlead.runtime.live.route_table import routes_for
 from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, changed
-from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
+from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup, names_in
 from fairlead.runtime.live.subscriber.group_trims import group_places, group_risk, resumes
 from fairlead.runtime.live.subscriber.record import SubscriberRecord, require_no_loop
 from fairlead.runtime.live.subscriber.request import SubscriptionRequest
@@ -93,7 +93,7 @@ class LiveSubscription:
         try:
             while not await self._opened():
                 if trying.is_over:
-                    raise about_to_be_trimmed(_names([*self._groups.values()]))
+                    raise about_to_be_trimmed(names_in([*self._groups.values()]))
                 await trying.pause()
             if self._record is not None:
                 await self.write_receipts()
@@ -178,7 +178,7 @@ class LiveSubscription:
 
     async def _task(self, groups: Sequence[OpenedGroup]) -> GroupTask:
         """The task of groups that share streams."""
-        plan = groups[0].group.plan if len(groups) == 1 else alone(self.plan, _names(groups))
+        plan = groups[0].group.plan if len(groups) == 1 else alone(self.plan, names_in(groups))
         routes, only = dict[str, int](), None
         if len({stream for each in groups for stream in each.streams}) == 1:
             types = sorted({name for each in groups for name in each.group.types})
@@ -210,6 +210,10 @@ class LiveSubscription:
             if isinstance(error, StateError) and error.code == LOST and record is not None:
                 told = passed_over(error) if await resumes(self._log, record, task.groups) else error
             await self._queue.put(told)
+
+    def skip_early(self, key: str, number: int) -> None:
+        """Nothing up to this delivery of a group is early again. To be called when it is entered, before anything else."""
+        self._groups[key].follower.skip_early(number)
 
     async def batches(self) -> AsyncIterator[Batch]:
         """Iterate over relations as they arrive, in batches where many arrive together."""
@@ -394,7 +398,3 @@ class LiveSubscription:
     async def lag(self) -> int:
         """The number of blocks that are stored and not yet read, over all streams."""
         return sum([await each.lag() for each in self._tasks], start=0)
-
-
-def _names(groups: Iterable[OpenedGroup]) -> list[str]:
-    return [name for each in groups for name in each.group.names]

@@ -8,8 +8,8 @@
        two looks, or later, has a higher sequence: then (1) is refused again
     4. a block of a former process of the source, sent before it ended, is stored now: its sequences would be given twice
     5. the log has less than it had: blocks that it had acknowledged are gone
-    6. before (2), if it would be the first of its source: the log does not refuse it if it had it, and all blocks of the source
-       were trimmed since. Then a head of it is noted (trims.py)
+    6. an attempt was not answered, and was stored and trimmed since: the log does not refuse another one after what it has now.
+       Then a head of it is noted (trims.py): seen in (3), or before (2), if it would be the first of its source
 
 Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
@@ -17,9 +17,10 @@ Takes: a block and the sequence after which to store it. Gives: its sequence. Ne
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
+from typing import TypeGuard
 
 from fairlead.errors import LogError, StateError
-from fairlead.transport.log.blocks.block import Block
+from fairlead.transport.log.blocks.block import SEQUENCE_MAX, Block
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.room import require_room
 from fairlead.transport.log.names import order_type, topic_stream
@@ -46,7 +47,7 @@ async def stored_once(
         try:
             if unanswered and after == 0:  # 6
                 gone = await log.last_block_of(block.topic, block.source, block.type)
-                if gone is not None and gone.sequence == 0 and gone.block.number >= block.number:
+                if _is_trimmed(gone, block):
                     return Stored(0, gone.time, block)
             return Stored(await log.append(block, after), 0, block)  # 1
         except Conflict:
@@ -54,6 +55,8 @@ async def stored_once(
             with suppress(Unavailable):
                 last = await log.last_of(block.topic, block.source, order_type(block.source, block.type))  # 3
                 found = await log.last_block_of(block.topic, block.source, block.type)
+                if unanswered and _is_trimmed(found, block):  # 6
+                    return Stored(0, found.time, block)
                 if found is not None and (found.block.number >= block.number if shared else found.sequence > known):
                     return found if shared or is_same(found.block, block) else await _ours_or_last(log, block, known, found)
                 now = 0 if last is None else last.sequence
@@ -72,6 +75,12 @@ async def stored_once(
         if trying.is_over:
             raise no_answer(silence, "start it again: the events that were not stored are then sent")
         await trying.pause()
+
+
+def _is_trimmed(last: Stored | None, block: Block) -> TypeGuard[Stored]:
+    """Whether the last block of its source and type, which is this one or a later one, has been trimmed. Nothing follows a
+    stranger's largest number."""
+    return last is not None and last.sequence == 0 and block.number <= last.block.number < SEQUENCE_MAX
 
 
 async def _of_another(log: Log, block: Block, known: int) -> Stored | None:
