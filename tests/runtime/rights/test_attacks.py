@@ -301,7 +301,7 @@ def test_the_servers_own_headers_do_nothing_for_a_writer(tmp_path: Path, monkeyp
                 async with raw(url, user) as client:
                     for subject in subjects:
                         for headers in forged:
-                            # an id of its own: a merged stream drops the second message with one id, and `everything` waits for all
+                            # merged streams drop the second message with an id, and `everything` waits for all messages
                             told = {name: value.replace("%d", str(next(ids))) for name, value in headers.items()}
                             await answer(client, subject, b"{}", told)
                         assert is_done(await answer(client, subject, b"{}")), subject

@@ -14,7 +14,7 @@ from fairlead.testing.simulator.live.event_loop import SimulatedLoop
 from fairlead.testing.simulator.live.servers import SimulatedServers
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import MIXED
-from fairlead.transport.log.blocks.block_store import stored_once
+from fairlead.transport.log.blocks.block_store import Tails, stored_once
 from fairlead.transport.log.blocks.repeats import repeats, without_repeats
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.patient_log import PatientLog
@@ -180,6 +180,39 @@ def test_a_block_is_stored_once_though_it_is_trimmed_before_that_is_known(
 
     with closing(SimulatedLoop(seed)) as loop:
         run(lambda: work(LossyServers(loop, seed), random.Random(f"{seed} {shared}")))
+
+
+class TrimmingServers(LossyServers):
+    """They may be trimmed before an append, too."""
+
+    async def append(self, block: Block, after: int) -> int:
+        end = (await self.state(self._of)).last
+        if end and self._lots.random() < 0.3:
+            await trimmed(PatientLog(self, 10.0), self._of, self._lots.randrange(max(1, end - 1), end + 2))
+        return await super().append(block, after)
+
+
+@pytest.mark.parametrize("seed", range(sample_size(60)))
+def test_equal_writers_store_each_block_once_though_one_is_far_behind(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it stores was stored and trimmed long ago. Seed 9002825 of the simulator."""
+
+    monkeypatch.setattr(Patience, "_taken", lambda self: 0.0)
+
+    async def work(raw: TrimmingServers, rolls: random.Random) -> None:
+        log = PatientLog(raw, 10.0)
+        stream = await log.open_topics(["A"])
+        raw.begin(rolls, stream)
+        blocks = [replace(block("A", "s", number), payload=rolls.randbytes(8)) for number in range(10)]
+        writers = [(Tails(log, 10.0, ""), list(blocks)) for _ in range(3)]
+        while any(left for _, left in writers):
+            tails, left = rolls.choice([each for each in writers if each[1]])
+            for _ in range(rolls.randrange(1, 6)):
+                if left:
+                    await tails.store(left.pop(0))
+        assert [each.block.number for each in raw.stored(stream.name)] == [*range(10)]
+
+    with closing(SimulatedLoop(seed)) as loop:
+        run(lambda: work(TrimmingServers(loop, seed), random.Random(f"equal {seed}")))
 
 
 def test_repeats_are_known_by_number_and_sequence() -> None:

@@ -10,6 +10,9 @@
     5. the log has less than it had: blocks that it had acknowledged are gone
     6. an attempt was not answered, and was stored and trimmed since: the log does not refuse another one after what it has now.
        Then a head of it is noted (trims.py): seen in (3), or before (2), if it would be the first of its source
+    7. several write the same blocks; others have stored this one, and all blocks of the source were trimmed, before (1): every
+       reader rejects what was stored now as a repeat, but would accept blocks that name it. The last head says which blocks
+       the log has had
 
 Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
@@ -45,11 +48,15 @@ async def stored_once(
     unanswered = False
     while True:
         try:
-            if unanswered and after == 0:  # 6
+            if after == 0 and (unanswered or shared):  # 6
                 gone = await log.last_block_of(block.topic, block.source, block.type)
                 if _is_trimmed(gone, block):
-                    return Stored(0, gone.time, block)
-            return Stored(await log.append(block, after), 0, block)  # 1
+                    return gone if shared else Stored(0, gone.time, block)
+            stored = Stored(await log.append(block, after), 0, block)  # 1
+            if after == 0 and shared:  # 7
+                last = await log.last_block_of(block.topic, block.source, block.type)
+                return last if _is_trimmed(last, block) else stored
+            return stored
         except Conflict:
             silence = Unavailable("another attempt is under way")
             with suppress(Unavailable):
@@ -65,8 +72,8 @@ async def stored_once(
                 if now > after:
                     after = now
                     continue
-                if now < known < await first_kept(log, topic_stream(block.topic)):  # its last block was trimmed
-                    after = known = now
+                if now < after < await first_kept(log, topic_stream(block.topic)):  # what it would have named was trimmed
+                    after, known = now, min(known, now)
                     continue
                 if now < known and doubts.is_over:
                     raise _lost(block, known) from None  # 5
