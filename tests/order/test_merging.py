@@ -152,6 +152,20 @@ def test_a_clock_that_was_set_back_moves_nothing_back() -> None:
     assert shown(merging.heartbeat("b", 10, 1)) == [("a", 1, "a1"), ("a", 2, "a2")]
 
 
+def test_a_state_knows_the_time_of_an_input_and_the_heartbeats_that_were_released() -> None:
+    """A clock that is set back while nobody reads moves nothing back, and no heartbeat that is an item comes twice."""
+    first: Merging[str] = Merging(["a", "b"])
+    first.push("a", 9, 1, "a1")
+    assert shown(first.heartbeat("b", 10, 1, "beat")) == [("a", 1, "a1")]
+    assert shown(first.end("a")) == [("b", 1, "beat")]
+    assert first.after() == {"a": 1, "b": 1}
+    loaded: Merging[str] = Merging.load(first.dump())
+    assert loaded.after() == {"a": 1, "b": 1}
+    assert loaded.push("a", 3, 2, "a2") == [ReleasedMessage("a", 9, 2, "a2")]  # b is known to be at 10
+    assert loaded.push("b", 3, 2, "b2") == []  # at 10, as before: a could still be before it
+    assert loaded.push("a", 11, 3, "a3") == [ReleasedMessage("b", 10, 2, "b2")]
+
+
 def test_one_input_is_passed_through() -> None:
     merging: Merging[str] = Merging(["a"])
     assert shown(merging.push("a", 7, 3, "x")) == [("a", 3, "x")]

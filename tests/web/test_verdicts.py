@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.waiting import until
 from tests.web.served import Asker, asking, run, some
 
 TYPES = "TYPE Alarm (k INT, at TIMESTAMP) TIME at; TYPE Reading (k INT, at TIMESTAMP) TIME at"
@@ -134,7 +134,7 @@ def test_who_returns_with_an_id_is_given_nothing_early_that_it_has(way: str, ear
             if acknowledged:
                 body = {"id": told[acknowledged]}
                 async with asker.session.get(STREAM, params={"early": early}):
-                    await heard_of(asker, body)
+                    await until(lambda: is_acknowledged(asker, body))  # as soon as it is delivered
             again = await heard(asker, 5, after=told[3])
             assert [(kind, k) for kind, _, k in again] == [
                 ("early", 4),
@@ -144,10 +144,8 @@ def test_who_returns_with_an_id_is_given_nothing_early_that_it_has(way: str, ear
                 ("early", 6),
             ]
 
-    async def heard_of(asker: Asker, body: Any) -> None:
-        """Acknowledged, as soon as it is delivered."""
-        while (await asker.post("/subscriptions/desk/acknowledgements", body))[0] >= 400:
-            await asyncio.sleep(0.01)
+    async def is_acknowledged(asker: Asker, body: Any) -> bool:
+        return (await asker.post("/subscriptions/desk/acknowledgements", body))[0] < 400
 
     run(work)
 

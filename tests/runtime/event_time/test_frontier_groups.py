@@ -15,7 +15,7 @@ from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.plans.partition import alone
 from fairlead.model.relations.identity import to_hex
 from fairlead.runtime.embedded import Run
-from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts, frontier_groups
+from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts, frontier_groups, taking_part
 from fairlead.runtime.run_state import decode_run
 from fairlead.runtime.sorting import AllFresh
 from fairlead.transport.events import read_events
@@ -114,6 +114,50 @@ def test_beside_others_a_subscription_delivers_what_it_delivers_alone(seed: int,
         assert together.verdicts[each.name] == heard.verdicts[""]
         late += len(heard.verdicts[""])
     assert late
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_takes_part_is_what_some_subscription_accepts_and_what_nobody_reads(order: str, cut: bool) -> None:
+    """Also late events that revise. Each subscription is followed alone."""
+    plan = fairlead.compile(f"{TYPES}ORDER BY at {order}{SUBSCRIPTIONS}")
+    given = records(1)
+    refused = {name: {at for at, verdict in told if verdict == "late"} for name, told in followed(plan, given).verdicts.items()}
+    readers = {each: [group for group in frontier_groups(plan) if each in group.types] for each in "ABCD"}
+    wanted, gone = list[int](), list[int]()
+    for at, each in enumerate(given):
+        groups = readers.get(each["type"], [])
+        accepted = any(at not in refused.get(name, ()) for group in groups for name in group.names)
+        (wanted if accepted or not groups else gone).append(at)
+    told, apart = list[int](), {group: dict[int, Any]() for group in frontier_groups(plan)}
+    taken = taking_part(
+        batches(plan, given, Random(1) if cut else None),
+        plan,
+        lambda each: told.extend(each.columns.position_array.tolist()),
+        apart,
+    )
+    assert [at for columns in taken for at in columns.position_array.tolist()] == wanted
+    assert (told, bool(gone)) == (gone, True)
+    for group, verdicts in apart.items():
+        assert verdicts.keys() == refused.get(group.names[0], set())
+
+
+def test_the_types_of_a_group_are_in_one_order_in_every_process() -> None:
+    """They are its name in a state, which another process resumes."""
+    plan = fairlead.compile(f"{TYPES}ORDER BY at DELAY 1 SECOND{SUBSCRIPTIONS}")
+    found = [each.types for each in frontier_groups(plan)]
+    assert found == [("A",), ("A", "B"), ("B",), ("A", "B", "C"), ("A", "C")]
+
+
+def test_only_what_has_no_state_begins_when_a_run_is_resumed() -> None:
+    before, after = ("SUBSCRIPTION RA MATCH A a SUBSCRIPTION RB MATCH B b", " SUBSCRIPTION RC MATCH C c")
+    run = Run(fairlead.compile(f"{TYPES}ORDER BY at DELAY 1 SECOND {before}"), event_by_event=True, keep=True)
+    for columns in batches(run.plan, records(1), None):
+        run.feed(columns)
+    state = decode_run(run.kept().encode())
+    again = Run(fairlead.compile(f"{TYPES}ORDER BY at DELAY 1 SECOND {before}{after}"), event_by_event=True, resumed=state)
+    assert (again.change.resumed, again.change.started) == (("RA", "RB"), ("RC",))
 
 
 @pytest.mark.sampled
