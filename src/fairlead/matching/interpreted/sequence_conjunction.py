@@ -101,6 +101,9 @@ class OpenSequences:
         if self.due.get((number, key)) != due:
             self.due[number, key] = due
             heapq.heappush(self.heap, (due, key))
+            if len(self.heap) > 64 + 2 * len(self.due):  # a key whose limit moves with every row has left an entry for each
+                self.heap = [(due, key) for (_, key), due in self.due.items()]
+                heapq.heapify(self.heap)
 
     def first(self) -> tuple[Due, Any] | None:
         while self.heap:

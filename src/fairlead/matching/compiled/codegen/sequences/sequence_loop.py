@@ -248,6 +248,8 @@ class SequenceLoop:
         code.assign(layout.field("LANE")[e], at)
         code.assign(layout.field("REF")[e], w)
         code.assign(layout.field("BITS")[e], b)
+        for name in layout.failed:
+            code.assign(layout.field(name)[e], 0)
         if shape.timed:
             code.assign(layout.field("TIME")[e], tm)
         for number, column in enumerate(shape.columns):

@@ -277,7 +277,7 @@ class RunningConditions(Across):
         return number
 
     def _end(self, node: Aggregate, kind: Kind) -> ConditionValue:
-        """first() and last(): a value and whether it is known. That is tested of a DOUBLE too: of a run without rows it is no NaN."""
+        """first() and last(): a value and whether it is known, tested of DOUBLEs too: without a row it is no NaN."""
         slot, row, double = node.slots[0], self._row(node), kind is Kind.DOUBLE
         (number, known), new = self._new(node.function, slot, node.attribute, FLOAT if double else WHOLE, WHOLE)
         if new:
