@@ -59,6 +59,7 @@ from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUTH,
+    ArrayElement,
     Formula,
     Variable,
     all_of,
@@ -135,7 +136,7 @@ class SearchMachine(RowConditions):
         if at in self.plan.remembered:
             code.assign(self._failed(at), self._length(step))
 
-    def _failed(self, at: int) -> Formula:
+    def _failed(self, at: int) -> ArrayElement:
         return self.layout.field(failed_name(self.plan.remembered[at]))[walked]
 
     @staticmethod
