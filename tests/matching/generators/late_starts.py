@@ -23,7 +23,7 @@ def late_rules(rng: Random) -> str:
     for at in range(rng.choice((2, 3, 3, 4))):
         alias = f"p{at}"
         before, is_run = [*runs], rng.random() < 0.65 or at == 0
-        words += [rng.choice(("NEXT", "NEXT", "NEXT", "THEN"))] if at else []
+        words += ["NEXT" if at == 1 else rng.choice(("NEXT", "NEXT", "THEN"))] if at else []
         words.append(f"{rng.choice(types)} {alias}" + (rng.choice(RUNS) + rng.choice(("", "", " SHORTEST")) if is_run else ""))
         if rng.random() < 0.1:
             words.append(f"WITHIN {rng.choice((1, 2))} SECONDS OF PREVIOUS")

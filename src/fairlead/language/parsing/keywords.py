@@ -61,5 +61,3 @@ ALL_KEYWORDS = (
     *("NEXT", "UNTIL", "LONGEST", "SHORTEST", "STEPWISE", "PREVIOUS"),
 )
 """In the order in which they are suggested, where several are equally likely."""
-FOREIGN = {"->": "THEN"}
-"""What other languages write for a keyword."""
