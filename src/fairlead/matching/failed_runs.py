@@ -6,8 +6,8 @@ Without this, a start that fails late costs all its rows again for each of them 
 in such a run at the same row have the same ways on, but that one may have too few rows for `least`. So a search that comes to
 a row where one failed before with as many rows, or with `least` of them, fails there too.
 
-Takes: a branch. Gives: the slots of such runs. Never: decides what failed, or that it was no time limit that made it fail:
-these depend on the start.
+Takes: a branch. Gives: the slots of such runs, and for `explain` what sequences have that costs more. Never: decides what
+failed, or that it was no time limit that made it fail: these depend on the start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.model.events.types import Catalogue
-from fairlead.model.expressions.expression import Aggregate, Leaf, Predicate, Previous, leaves
+from fairlead.model.expressions.expression import DISTINCT, Aggregate, Leaf, Predicate, Previous, leaves
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Take, takes
 
@@ -26,6 +26,35 @@ def remembered_runs(subscription: Subscription, branch: Branch, catalogue: Catal
         return frozenset()
     found = _runs(branch.sequence, frozenset())
     return frozenset(slot for slot, after in found if _only_goes_on(slot, after, branch, catalogue))
+
+
+def lasting_runs(subscription: Subscription, catalogue: Catalogue) -> bool:
+    """Whether this holds for all elements of sequences that can take any number of rows."""
+    return all(
+        remembered_runs(subscription, each, catalogue).issuperset(_endless(each.sequence, False))
+        for each in subscription.branches
+        if each.sequence is not None
+    )
+
+
+def _endless(part: SequencePart, inside: bool) -> Iterator[int]:
+    match part:
+        case Take():
+            if inside:
+                yield part.slot
+        case Loop():
+            yield from _endless(part.body, inside or part.most is None)
+        case _:
+            for each in part.parts:
+                yield from _endless(each, inside)
+
+
+def counts_different(branch: Branch) -> bool:
+    """Whether a sequence counts the different values of a run."""
+    assert branch.sequence is not None
+    untils = [each.until for each in takes(branch.sequence) if each.until is not None]
+    read = [leaf for each in (*branch.predicates, *branch.having, *untils) for leaf in _leaves(each)]
+    return any(isinstance(leaf, Aggregate) and leaf.function == DISTINCT for leaf in read)
 
 
 def _runs(part: SequencePart, after: frozenset[int]) -> Iterator[tuple[int, frozenset[int]]]:

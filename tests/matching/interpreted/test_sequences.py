@@ -80,3 +80,33 @@ def test_limits_that_move_with_every_row_are_not_kept():
             opens.put(0, key, instance, limit)
     assert len(opens.heap) < 100
     assert opens.first() == ((-1, (Position(0),), 0), 0)
+
+
+NESTED = "(A a+ NEXT A b*)+ NEXT B c WHERE c.x < 0"
+"""Of thirty events of A there are millions of ways to part them."""
+
+
+def test_the_search_of_one_event_can_be_interrupted():
+    def check():
+        raise KeyboardInterrupt
+
+    plan = fairlead.compile(f"{TYPES}SUBSCRIPTION S MATCH {NESTED}")
+    engine = Engine(plan, kernels_from=None, check=check)
+    *first, last = rows(plan, "A" * 30 + "B")
+    for event in first:
+        engine.arrive(event)
+    with pytest.raises(KeyboardInterrupt):
+        engine.arrive(last)
+
+
+def test_a_long_search_moves_to_kernels_in_the_middle_of_an_event(monkeypatch):
+    monkeypatch.setenv("FAIRLEAD_JIT", "0")
+    plan = fairlead.compile(f"{TYPES}SUBSCRIPTION S MATCH {NESTED}")
+    engine, alone = Engine(plan, kernels_from=30), Engine(plan, kernels_from=None)
+    *first, last = rows(plan, "A" * 8 + "B")
+    for event in first:
+        assert [*engine.arrive(event)] == alone.arrive(event) == []
+    assert engine.units[0].lane is None
+    assert [*engine.arrive(last)] == alone.arrive(last)
+    assert engine.units[0].lane is not None
+    assert engine.dump() == alone.dump()

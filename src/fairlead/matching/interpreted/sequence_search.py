@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fairlead.matching.attempt import Attempt
 from fairlead.matching.interpreted.sequence_program import Asked, Instruction, Operation, SequenceProgram, TakeStep
 from fairlead.model.events.event import Event
 from fairlead.model.events.values import TIMESTAMP_RANGE
 
+COUNTED = 32
+"""Steps that are counted together: what an event takes is mostly less, and counted with it (attempt.py)."""
 LAST_TIME = TIMESTAMP_RANGE[1]
 """No event is later. A path without a limit is open until nothing follows at all."""
 SequenceRow = tuple[Event, tuple[int, ...]]
@@ -31,8 +34,8 @@ COMPLETE: Step = (-1, None, False)
 class SequenceSearch:
     """`open` is the time after which the path is closed that may still get the next row; None: there are no rows."""
 
-    def __init__(self, program: SequenceProgram) -> None:
-        self.program = program
+    def __init__(self, program: SequenceProgram, attempt: Attempt | None = None) -> None:
+        self.program, self.attempt = program, attempt or Attempt()
         self.rows: list[SequenceRow] = []
         self.open: int | None = None
         self._first = 0
@@ -83,7 +86,12 @@ class SequenceSearch:
 
     def _ordered(self, told: int | None) -> bool | None:
         code, rows = self.program.code, self.rows
+        steps = 0
         while True:
+            steps += 1
+            if steps == COUNTED:
+                self.attempt.spend(steps)
+                steps = 0
             instruction = code[self._at]
             match instruction.operation:
                 case Operation.TAKE:
@@ -185,6 +193,7 @@ class SequenceSearch:
                 return None
             place = self._place
             self._place += 1
+            self.attempt.spend(len(steps))
             for each in steps:
                 if each is not COMPLETE and self._fits(self._take_of(each), place):
                     self._take(self._take_of(each), place)
