@@ -103,7 +103,7 @@ def test_a_long_search_moves_to_kernels_in_the_middle_of_an_event(monkeypatch):
     monkeypatch.setenv("FAIRLEAD_JIT", "0")
     plan = fairlead.compile(f"{TYPES}SUBSCRIPTION S MATCH {NESTED}")
     engine, alone = Engine(plan, kernels_from=30), Engine(plan, kernels_from=None)
-    *first, last = rows(plan, "A" * 8 + "B")
+    *first, last = rows(plan, "A" * 7 + "B")
     for event in first:
         assert [*engine.arrive(event)] == alone.arrive(event) == []
     assert engine.units[0].lane is None
