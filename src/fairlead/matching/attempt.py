@@ -24,7 +24,7 @@ QUEUED = 16
 """Events of a queue that count as one step if a whole queue is filtered by a comprehension."""
 UNLIMITED = 1 << 63
 EVERY = 1 << 16
-"""Steps between two questions whether to go on: about 65 milliseconds."""
+"""Steps between two questions whether to continue: about 65 milliseconds."""
 
 
 class Spent(Exception):
@@ -52,7 +52,7 @@ class Attempt:
     def __init__(self) -> None:
         self.spent, self.limit = 0, UNLIMITED
         self.check: Callable[[], None] | None = None
-        """Asked in searches without a limit whether to go on; it raises if not."""
+        """Asked in searches without a limit whether to continue; it raises if not."""
         self.asked = 0
         self._instances: dict[tuple[InstanceMatcher, int, Key], Instance | None] = {}
         self._seen: dict[InstanceMatcher, int | None] = {}

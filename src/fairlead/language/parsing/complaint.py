@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 from lark import Token, UnexpectedToken
 
 from fairlead.language.parsing.fault import Fault, Span, closest, listed
-from fairlead.language.parsing.foreign import ALTERNATIVES, foreign_words
-from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS
+from fairlead.language.parsing.foreign import foreign_words
+from fairlead.language.parsing.keywords import ALL_KEYWORDS, ALTERNATIVES, CLAUSE_KEYWORDS
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "_CASE_WHEN"})
 _CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
