@@ -5,7 +5,7 @@ Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -19,6 +19,7 @@ from fairlead.matching.compiled.planning.costs.cost import Costs
 from fairlead.matching.compiled.planning.costs.cost_words import cost_json, cost_lines, cost_rows
 from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
+from fairlead.matching.failed_runs import counts_different, lasting_runs
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.clauses.limit import Limit
 from fairlead.model.events.values import duration_words
@@ -194,8 +195,17 @@ class Explanation:
             lines += [f"    {in_words(others, served)}"] if others else []
         if subscription.has_sequences and self.against(subscription) is None:
             lines.append("  cost       one step for each row that the open search of its key passes")
-            lines.append("    after a start that fails, its rows are searched again from the next one")
+            lines += [f"    {each}" for each in self._search_lines(subscription)]
         return lines
+
+    def _search_lines(self, subscription: Subscription) -> Iterator[str]:
+        """What costs more than that."""
+        if lasting_runs(subscription, self.plan.catalogue):
+            yield "where a run has failed for one start, it is not searched again for a later one"
+        else:
+            yield "after a start that fails, its rows are searched again from the next one"
+        if any(counts_different(each) for each in subscription.branches if each.sequence is not None):
+            yield "count(DISTINCT …) costs a step for each row that was taken"
 
     def _costs_html(self, subscription: Subscription) -> str:
         return "".join(

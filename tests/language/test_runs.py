@@ -78,7 +78,7 @@ def test_other_runs_have_other_digests(other):
         ("L099", "A a+ THEN B b WITHOUT C c BETWEEN a AND b", "no run"),
         ("L099", "A a+ THEN B b WITHOUT C c BEFORE b WHERE c.x = a.x", "no run"),
         ("L022", "A a{5,2}", "smaller number first"),
-        ("L022", "A a{0}", "q{2,5}"),
+        ("L022", "A a{0}", "q?"),
         ("L022", "A a[2]+", "q[3] or q{3}"),
         ("L032", "A a+ WHERE a[1].x > 1", "first(a.x)"),
         ("L046", "A a[2] EMIT X(x = first(a.x))", "a[1]"),

@@ -70,24 +70,7 @@ def chosen() -> list[Given]:
 
 @pytest.mark.parametrize("number", range(PLANS))
 def test_every_runtime_has_the_same_ids(number: int, spark: SparkSession, tmp_path: Path) -> None:
-    given = chosen()[number]
-    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(given.text), pq.read_table(path)
-    query = streams.start(
-        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
-        tmp_path / "checkpoint",
-    )
-    found = {
-        "event by event": by_engine(plan, table, None),
-        "kernels": by_engine(plan, table, 0),
-        "embedded": delivered(fairlead.match(plan, table, position="position")),
-        "the reference": by_reference(plan, table),
-        "Spark batch": by_columns(fl.match(plan, spark.read.parquet(str(path)), position="position")),
-        "Spark stream": by_columns(streams.frame(query)),
-    }
-    assert live
-    for name, ids in found.items():
-        assert ids == live, f"{name} differs from live\n{given.text}"
+    assert everywhere(chosen()[number], spark, tmp_path)
 
 
 RUNS = """
@@ -98,37 +81,6 @@ SUBSCRIPTION Many MATCH B b+ HAVING count(DISTINCT b.x) >= 3 PER k WITHIN 20 SEC
 SUBSCRIPTION Above MATCH D d{2,} THEN B b
 SUBSCRIPTION Plain MATCH A a THEN B b PER k
 """
-
-
-def test_every_runtime_has_the_same_ids_of_relations_with_runs(spark: SparkSession, tmp_path: Path) -> None:
-    rolls, events = Random(5), []
-    for second in range(160):
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    given = Given(5, RUNS, (), tuple(events), only_group(fairlead.compile(RUNS)))
-    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(RUNS), pq.read_table(path)
-    query = streams.start(
-        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
-        tmp_path / "checkpoint",
-    )
-    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
-    found = {
-        "event by event": by_engine(plan, table, None),
-        "beside kernels": by_engine(plan, table, 0),
-        "the reference": by_reference(plan, table),
-        "Spark batch": by_columns(batch),
-        "Spark stream": by_columns(streams.frame(query)),
-    }
-    assert {name for name, _ in live} == {"Between", "Many", "Above", "Plain"}
-    for name, ids in found.items():
-        assert ids == live, f"{name} differs from live"
-    rows = relations_of(batch, plan, "Between").collect()
-    assert sorted(len(row.b) for row in rows) == sorted(row.n for row in rows)
-    assert {len(row.b) for row in rows} >= {0, 1, 3}
-    assert all(row.last == (row.b[-1].x if row.b else None) and row.a.k == row.c.k for row in rows)
-
-
 SEQUENCES = """
 TYPE A (k INT, x INT, at TIMESTAMP) TIME at
 TYPE B (k INT, x INT, at TIMESTAMP) TIME at
@@ -137,36 +89,10 @@ SUBSCRIPTION Either MATCH A a NEXT (B b ELSE A c) THEN B d WITHIN 9 SECONDS DISP
 SUBSCRIPTION Session MATCH A a+ LONGEST WITHIN 4 SECONDS OF PREVIOUS PER k EMIT E (k = first(a.k), n = count(a))
 SUBSCRIPTION Steps MATCH B b+ SHORTEST THEN A a HAVING sum(b.x) > 4 MATCHING STEPWISE PER k
 SUBSCRIPTION Above MATCH D d NEXT E e+ SHORTEST
+SUBSCRIPTION Late MATCH A a{2,} NEXT B b+ NEXT A c WHERE a.x >= prev(a.x) AND b.x != prev(b.x) AND c.x > 2
+SUBSCRIPTION Buckets MATCH (A a NEXT B b+){1,2} NEXT A c PER k, bucket(at, 20 SECONDS) DISPOSAL ADVANCE 2 LIMIT 9
+SUBSCRIPTION Both MATCH (A a NEXT A b NEXT A c) OR (B d+ LONGEST UNTIL d.x = 0) WITHIN 6 SECONDS DISPOSAL FIRST PREFIX
 """
-
-
-def test_every_runtime_has_the_same_ids_of_sequences(spark: SparkSession, tmp_path: Path) -> None:
-    rolls, events = Random(6), []
-    for second in range(160):
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    given = Given(5, SEQUENCES, (), tuple(events), only_group(fairlead.compile(SEQUENCES)))
-    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(SEQUENCES), pq.read_table(path)
-    query = streams.start(
-        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
-        tmp_path / "checkpoint",
-    )
-    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
-    found = {
-        "event by event": by_engine(plan, table, None),
-        "beside kernels": by_engine(plan, table, 0),
-        "the reference": by_reference(plan, table),
-        "Spark batch": by_columns(batch),
-        "Spark stream": by_columns(streams.frame(query)),
-    }
-    assert {name for name, _ in live} == {"Rising", "Either", "Session", "Steps", "Above"}
-    for name, ids in found.items():
-        assert ids == live, f"{name} differs from live"
-    rows = relations_of(batch, plan, "Session").collect()
-    assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
-
-
 BOUNDS = """
 TYPE A (k INT, x INT, at TIMESTAMP) TIME at
 TYPE B (k INT, x INT, at TIMESTAMP) TIME at
@@ -181,14 +107,32 @@ SUBSCRIPTION Cut MATCH B b{3,} PER bucket(at, 10 SECONDS)
 """
 
 
-def test_every_runtime_has_the_same_ids_of_what_bounds_tables_and_buckets_find(spark: SparkSession, tmp_path: Path) -> None:
-    rolls, events = Random(7), []
+@pytest.mark.parametrize(("rules", "seed"), [(RUNS, 5), (SEQUENCES, 6), (BOUNDS, 7)], ids=("runs", "sequences", "bounds"))
+def test_every_runtime_has_the_same_ids_of_what_later_words_find(
+    rules: str, seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    rolls, events = Random(seed), []
     for second in range(160):
         at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
         events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    given = Given(7, BOUNDS, (), tuple(events), only_group(fairlead.compile(BOUNDS)))
+    plan, path = fairlead.compile(rules), tmp_path / "events.parquet"
+    live = everywhere(Given(seed, rules, (), tuple(events), only_group(plan)), spark, tmp_path)
+    assert {name for name, _ in live} == {each.name for each in plan.subscriptions}
+    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
+    if rules is RUNS:
+        rows = relations_of(batch, plan, "Between").collect()
+        assert sorted(len(row.b) for row in rows) == sorted(row.n for row in rows)
+        assert {len(row.b) for row in rows} >= {0, 1, 3}
+        assert all(row.last == (row.b[-1].x if row.b else None) and row.a.k == row.c.k for row in rows)
+    elif rules is SEQUENCES:
+        rows = relations_of(batch, plan, "Session").collect()
+        assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
+
+
+def everywhere(given: Given, spark: SparkSession, tmp_path: Path) -> Delivered:
+    """What a live subscriber has delivered, and all others too."""
     live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(BOUNDS), pq.read_table(path)
+    plan, table = fairlead.compile(given.text), pq.read_table(path)
     query = streams.start(
         fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
         tmp_path / "checkpoint",
@@ -196,13 +140,14 @@ def test_every_runtime_has_the_same_ids_of_what_bounds_tables_and_buckets_find(s
     found = {
         "event by event": by_engine(plan, table, None),
         "kernels": by_engine(plan, table, 0),
+        "embedded": delivered(fairlead.match(plan, table, position="position")),
         "the reference": by_reference(plan, table),
         "Spark batch": by_columns(fl.match(plan, spark.read.parquet(str(path)), position="position")),
         "Spark stream": by_columns(streams.frame(query)),
     }
-    assert {name for name, _ in live} == {each.name for each in plan.subscriptions}
     for name, ids in found.items():
-        assert ids == live, f"{name} differs from live"
+        assert ids == live, f"{name} differs from live\n{given.text}"
+    return live
 
 
 async def followed(given: Given, path: Path) -> Delivered:

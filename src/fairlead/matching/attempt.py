@@ -12,6 +12,7 @@ Takes: steps, and the former instances. Gives: `Spent`, and the restored matcher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from fairlead.matching.interpreted.instance import Instance, Key
@@ -22,6 +23,8 @@ one subscription, so budgets can be given in events (thresholds.py)."""
 QUEUED = 16
 """Events of a queue that count as one step if a whole queue is filtered by a comprehension."""
 UNLIMITED = 1 << 63
+EVERY = 1 << 16
+"""Steps between two questions whether to continue: about 65 milliseconds."""
 
 
 class Spent(Exception):
@@ -44,17 +47,20 @@ class InstanceMatcher(Protocol):
 class Attempt:
     """One for all matchers of an engine. Without a limit nothing is recorded."""
 
-    __slots__ = ("_counts", "_instances", "_seen", "limit", "spent")
+    __slots__ = ("_counts", "_instances", "_seen", "asked", "check", "limit", "spent")
 
     def __init__(self) -> None:
         self.spent, self.limit = 0, UNLIMITED
+        self.check: Callable[[], None] | None = None
+        """Asked in searches without a limit whether to continue; it raises if not."""
+        self.asked = 0
         self._instances: dict[tuple[InstanceMatcher, int, Key], Instance | None] = {}
         self._seen: dict[InstanceMatcher, int | None] = {}
         self._counts: dict[tuple[InstanceMatcher, Key], int] = {}
 
     def begin(self, limit: int) -> None:
         """Earlier changes are permanent."""
-        self.spent, self.limit = 0, limit
+        self.spent, self.limit, self.asked = 0, limit, 0
         self._instances, self._seen, self._counts = {}, {}, {}
 
     def end(self) -> int:
@@ -67,6 +73,9 @@ class Attempt:
         self.spent += steps
         if self.spent > self.limit:
             raise Spent
+        if self.spent - self.asked > EVERY and self.check is not None and self.limit == UNLIMITED:
+            self.asked = self.spent
+            self.check()
 
     def keep_seen(self, matcher: InstanceMatcher, seen: int | None) -> None:
         """Before the matcher sees a time."""
@@ -85,10 +94,11 @@ class Attempt:
 
     def undo(self) -> None:
         """Restores all matchers to the beginning of the attempt."""
-        for (matcher, number, key), instance in self._instances.items():
+        instances, counts, times = self._instances, self._counts, self._seen
+        self.begin(UNLIMITED)  # what is restored is searched again
+        for (matcher, number, key), instance in instances.items():
             matcher.put_back(number, key, instance)
-        for (matcher, key), count in self._counts.items():
+        for (matcher, key), count in counts.items():
             matcher.put_back_count(key, count)
-        for matcher, seen in self._seen.items():  # matchers without a time wait for none
+        for matcher, seen in times.items():  # matchers without a time wait for none
             matcher.settle(seen)
-        self.begin(UNLIMITED)

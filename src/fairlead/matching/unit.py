@@ -58,6 +58,7 @@ class UnitEngine:
     ) -> None:
         self.plan, self.check, self.thresholds = plan, check, thresholds
         self.event_lane = EventLane(plan, matcher)
+        self.event_lane.attempt.check = check
         self.lane: KernelLane | None = None
         """Kernels, once the unit has moved to them."""
         movable = matcher is IncrementalSubscription and kernels_from is not None and not has_slow_runs(plan)

@@ -167,6 +167,15 @@ class FurthestStep(SequenceSearch):
             self.failed = len(self._slots), self._said(take, self.rows[place])
         return fits
 
+    def _is_relation(self) -> bool:
+        found = super()._is_relation()
+        if not found and self._slots and (self.failed is None or len(self._slots) >= self.failed[0]):
+            having = zip(self.branch.having, self.program.having, strict=True)
+            text = next(each.text for each, check in having if not check(self._held))
+            place = self.rows[self._places[-1]][0].position
+            self.failed = len(self._slots), f"the pattern is complete at {place}, but not HAVING: not true: {text}"
+        return found
+
     def _said(self, take: TakeStep, row: SequenceRow) -> str:
         step = f"step {len(self._slots) + 1} ({self.names[take.slot]}) failed at {row[0].position}"
         if take.queue not in row[1]:

@@ -141,6 +141,23 @@ def test_a_row_costs_the_same_however_long_runs_are(rule: str) -> None:
     assert steps[1] < 11 * steps[0]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "MATCH A d{4,} NEXT A u{3,} SHORTEST WHERE d.x < prev(d.x) AND u.x > prev(u.x) PER k WITHIN 1 DAY",
+        "MATCH A d{4,} NEXT A u{3,} SHORTEST WHERE d.x < prev(d.x) AND u.x > last(d.x) + 5 PER k",
+        "MATCH A q{1500,} NEXT A r WHERE q.x % 999 != 0 AND r.x > 0",
+        "MATCH A q{3000,} SHORTEST WHERE q.x > -999",
+        "MATCH A a NEXT A b+ NEXT A c+ SHORTEST NEXT A d WHERE b.x < prev(b.x) AND c.x % 999 != 0 AND d.x > 0 PER k",
+    ],
+)
+def test_starts_that_fail_late_do_not_search_their_rows_again(rule: str) -> None:
+    given = [each | {"type": "A" if n < 1999 else "B", "x": -n} for n, each in enumerate(events(2000, 1))]
+    engine, found = both(rule, given, 2000)
+    assert not found
+    assert (1 << 22) - int(pool_of(engine).counters[STEPS]) < 10 * 2000
+
+
 def test_choice_points_find_room_in_the_middle_of_a_batch() -> None:
     engine, found = both("MATCH (A a)+ THEN B b WHERE b.x >= 5 PER k", events(900, 2, "A" * 90 + "B"), 300)
     assert len(pool_of(engine).frames) > 64

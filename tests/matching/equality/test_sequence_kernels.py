@@ -20,6 +20,7 @@ from tests.matching.equality.test_equal_to_reference import events_of
 from tests.matching.equality.test_runs import shown
 from tests.matching.equality.test_sequences import end_of
 from tests.matching.generators.generated import Case
+from tests.matching.generators.late_starts import late_cases
 from tests.matching.generators.sequences import sequence_cases
 
 FEW_CHECKED = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -46,7 +47,7 @@ def fed(engine: Engine, stream: Sequence[Event], size: int) -> list[Relation]:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sequence_cases(), st.sampled_from((1, 3, 100)), st.booleans())
+@given(sequence_cases() | late_cases(), st.sampled_from((1, 3, 100)), st.booleans())
 def test_kernels_deliver_and_keep_what_event_by_event_matching_does(plain: None, case: Case, size: int, ever: bool) -> None:
     plan = with_kernels(case)
     stream, until = events_of(plan, case), end_of(case, ever)
@@ -60,7 +61,7 @@ def test_kernels_deliver_and_keep_what_event_by_event_matching_does(plain: None,
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sequence_cases(), st.data())
+@given(sequence_cases() | late_cases(), st.data())
 def test_a_state_goes_on_on_either_matcher(plain: None, case: Case, data: st.DataObject) -> None:
     plan = with_kernels(case)
     stream, until = events_of(plan, case), end_of(case)

@@ -15,6 +15,7 @@ from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import events_of
 from tests.matching.equality.test_runs import shown
 from tests.matching.generators.generated import Case
+from tests.matching.generators.late_starts import late_cases
 from tests.matching.generators.sequences import sequence_cases
 
 
@@ -31,6 +32,15 @@ def test_sequences_equal_the_reference(case: Case, ever: bool) -> None:
     found = [each for event in stream for each in engine.arrive(event)]
     found += engine.finish(until) if until is not None else []
     assert shown(found) == shown(ReferenceMatcher(plan).run(stream, until))
+
+
+@given(late_cases())
+def test_starts_that_fail_late_equal_the_reference(case: Case) -> None:
+    plan = compile_text(case.rules)
+    stream = events_of(plan, case)
+    engine = Engine(plan)
+    found = [each for event in stream for each in engine.arrive(event)] + engine.finish(TIMESTAMP_RANGE[1])
+    assert shown(found) == shown(ReferenceMatcher(plan).run(stream, TIMESTAMP_RANGE[1]))
 
 
 @given(sequence_cases(), st.data())

@@ -79,6 +79,8 @@ class DrawnSequence:
         for other in before:
             if other in self.runs and other not in self.counted:
                 choices += [f"{about}.x {sign} last({other}.x)", f"coalesce(sum({other}.x), 0) <= {about}.x"]
+                choices.append(f"{about}.x {sign} {rng.choice(('first', 'last'))}({other}.y)")
+                choices.append(f"NOT ({about}.y {sign} {rng.choice(('first', 'max', 'avg'))}({other}.y))")
             elif other not in self.runs:
                 choices += [f"{about}.x {sign} {other}.x", f"time({about}) - time({other}) <= {number} SECONDS"]
         return rng.choice(choices)
@@ -96,7 +98,9 @@ class DrawnSequence:
 
     def whole(self) -> str:
         rng, run = self.rng, self.rng.choice(sorted(self.runs))
-        value = rng.choice((f"count({run})", f"sum({run}.x)", f"last({run}.x)", f"avg({run}.y)", f"count(DISTINCT {run}.y)"))
+        value = rng.choice(
+            (f"count({run})", f"sum({run}.x)", f"last({run}.x)", f"first({run}.y)", f"avg({run}.y)", f"count(DISTINCT {run}.y)")
+        )
         return f"{value} {rng.choice(SIGNS)} {rng.randint(0, 3)}"
 
 

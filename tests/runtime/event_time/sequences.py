@@ -42,6 +42,12 @@ PLANS = {
         "EMIT D (k = first(a.k), n = count(a)) SUBSCRIPTION T MATCH D d THEN C c+ SHORTEST "
         "SUBSCRIPTION U MATCH A a+ LONGEST WITHIN 2 SECONDS OF PREVIOUS PER k"
     ),
+    "steps": (
+        "SUBSCRIPTION S MATCH A a{2,} NEXT B b+ THEN C c WHERE a.x >= prev(a.x) AND b.x != last(a.x) PER k "
+        "DISPOSAL FIRST PREFIX LIMIT 9 "
+        "SUBSCRIPTION T MATCH (A a NEXT (B b ELSE C c)?)+ LONGEST WITHIN 4 SECONDS MATCHING STEPWISE DISPOSAL UPTO LAST a "
+        "EMIT D (k = last(a.k), n = count(a)) SUBSCRIPTION U MATCH D d* UNTIL d.n > 2 THEN B b WITHIN 3 SECONDS"
+    ),
     "either": "SUBSCRIPTION S MATCH A a THEN B b OR C c THEN A a WHERE a.x < 3",
 }
 Record = dict[str, Any]

@@ -70,8 +70,10 @@ def _matching(clause: syntax.Clause | None) -> Matching:
 def _advance(number: syntax.Whole, branches: Sequence[Branch], matching: Matching) -> tuple[Disposal, int]:
     """One event is FIRST PREFIX; as many as a match has of any type are PREFIX INFIX."""
     if not 1 <= number.value <= LIMITS.instances_max:
+        nothing = ", or DISPOSAL NONE if nothing should leave"
+        fix = "write ADVANCE 2" + ("" if any(branch.sequence for branch in branches) else nothing)
         problem = f"ADVANCE {number.value}: a match has between 1 and {LIMITS.instances_max} events"
-        raise Fault("L076", number.span, problem, "write ADVANCE 2, or DISPOSAL NONE if nothing should leave")
+        raise Fault("L076", number.span, problem, fix)
     if number.value == 1:
         return Disposal.FIRST_PREFIX, 0
     fixed = not matching.all and not any(branch.runs or branch.sequence for branch in branches)

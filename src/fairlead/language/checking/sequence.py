@@ -160,8 +160,10 @@ def _with_untils(part: SequencePart, untils: Mapping[int, Predicate]) -> Sequenc
 
 def check_bounds(repeat: syntax.Repeat) -> None:
     if repeat.most is not None and repeat.most < max(repeat.least, 1):
-        problem = "the run ends before it begins" if repeat.most else "a run of no events"
-        raise Fault("L022", repeat.span, problem, "write the smaller number first, such as q{2,5}")
+        if repeat.most == 0:
+            raise Fault("L022", repeat.span, "a run of no events", "write q? for at most one event, or leave the element out")
+        fix = "write the smaller number first, such as q{2,5}"
+        raise Fault("L022", repeat.span, "the run ends before it begins", fix)
 
 
 def check_keys(branch: Branch, catalogue: Catalogue, span: Span) -> None:

@@ -12,7 +12,8 @@ from difflib import SequenceMatcher
 from lark import Token, UnexpectedToken
 
 from fairlead.language.parsing.fault import Fault, Span, closest, listed
-from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS, FOREIGN
+from fairlead.language.parsing.foreign import foreign_words
+from fairlead.language.parsing.keywords import ALL_KEYWORDS, ALTERNATIVES, CLAUSE_KEYWORDS
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR", "_CASE_WHEN"})
 _CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
@@ -55,6 +56,13 @@ _LAST_WORD = re.compile(r"(\w+)\s*$")
 _SIMPLE_CASE = re.compile(r"(?ai)\bCASE\b(?!\s+WHEN\b)(?P<operand>(?:(?!\b(?:WHEN|THEN|END|CASE)\b)[^;]){1,80}?)\bWHEN\b")
 _TEXTS = re.compile(r"'(?>[^']+|'')*+'|--[^\n]*|/\*(?>[^*]+|\*(?!/))*+\*/")
 _BLANKS = re.compile(r"\s+")
+_NEEDS = {
+    "TOPIC": ("a name and types", "write TOPIC name (Type, …)"),
+    "NEXT": ("an element after it", "write NEXT Type alias, such as NEXT Quote q"),
+    "LIMIT": ("a number", "write LIMIT 100"),
+    "UNTIL": ("a condition", "write UNTIL q.x > 5, after a run"),
+}
+"""What stands after a word that is a keyword only with it."""
 NEAR = 120
 """Characters around a word that does not fit in which its cause is looked for."""
 CERTAIN = 0.7
@@ -73,9 +81,10 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     fault = _simple_case(text, span) or _unclosed_text(text, span)
     if fault is not None:
         return fault
-    for sign, word in FOREIGN.items():
-        if f"_{word}" in expected and text.startswith(sign, span.start):
-            return Fault("L001", Span(span.start, span.start + len(sign)), f"'{sign}' is not expected here", f"write {word}")
+    foreign = foreign_words(text, span.start)
+    if foreign is not None:
+        end, fix = foreign
+        return Fault("L001", Span(span.start, end), f"'{_BLANKS.sub(' ', text[span.start : end])}' is not expected here", fix)
     return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(text, token, span, expected))
 
 
@@ -92,7 +101,8 @@ def of_character(text: str, at: int) -> Fault:
         return Fault("L002", Span(at, at + 2), "'::' is not an operator of the language", "write cast(… AS type)")
     if text.startswith("&&", at):
         return Fault("L002", Span(at, at + 2), "'&&' is not an operator of the language", "write AND")
-    return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
+    fix = ALTERNATIVES if character == "|" else "remove it"
+    return Fault("L002", span, f"{character!r} is not a character of the language", fix)
 
 
 def _simple_case(text: str, span: Span) -> Fault | None:
@@ -141,8 +151,9 @@ def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> 
             return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
-    if meant == _upper(token):  # TOPIC is a keyword only with what follows it
-        return Fault("L001", span, f"'{token}' needs a name and types", "write TOPIC name (Type, …)")
+    if meant == _upper(token):  # these are keywords only with what follows them
+        needs, fix = _NEEDS.get(meant, ("something else after it", f"write {meant} as the language has it, or another name"))
+        return Fault("L001", span, f"'{token}' needs {needs}", fix)
     if meant:
         return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
     return None

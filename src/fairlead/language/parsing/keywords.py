@@ -61,5 +61,31 @@ ALL_KEYWORDS = (
     *("NEXT", "UNTIL", "LONGEST", "SHORTEST", "STEPWISE", "PREVIOUS"),
 )
 """In the order in which they are suggested, where several are equally likely."""
-FOREIGN = {"->": "THEN"}
-"""What other languages write for a keyword."""
+_SKIP = "write PREFIX INFIX for past the last event, FIRST PREFIX for past the first, UPTO x for to x"
+_ABSENT = "write NEXT, which passes no event; or WITHOUT Type x BETWEEN a AND b, in patterns of THEN and AND"
+PHRASES: tuple[tuple[str, str], ...] = (
+    (r"followed\s*by(\s*any)?\b", "write THEN; or NEXT, where none of the pattern's events may be between"),
+    (r"after\s+match\b(\s+skip\b)?", _SKIP.replace("write", "write DISPOSAL")),
+    (r"skip\b(\s+(past|to)\b)?", _SKIP),
+    (r"partition\s+by\b", "write PER key"),
+    (r"measures\b", "write EMIT Name(attribute = value, …)"),
+    (r"define\b", "write the conditions in WHERE; or UNTIL after the run that one ends"),
+    (r"(one\s+row|all\s+rows)\s+per\s+match\b", "leave it out: a relation is one row and lists all its events"),
+    (r"greedy\b", "write LONGEST, or leave it out"),
+    (r"reluctant\b", "write SHORTEST"),
+    (r"not\s+(next|followed\s*by|then)\b", _ABSENT),
+    (r"within\s+[\d.]+\s+\w+\s+of\s+previous\b", "write it after the elements of the group, each of which may have one"),
+)
+"""What other languages write (SQL MATCH_RECOGNIZE, Flink CEP, Esper), at the word that does not fit, in any case; and a fix."""
+BEHIND: tuple[tuple[str, str, str], ...] = (
+    (r"\bmatch\b((?!\bwhere\b)[^;])*$", r"->", "write THEN"),
+    (r"[+*?}]\s*$", r"\?", "write SHORTEST after the run"),
+    (r"\bpermute\s*$", r"\(", "write AND between elements: they come in any order"),
+    (r"\bmatch\b[^;,]*[\w+*?})\]]\s*$", ",", "write NEXT, THEN or AND between elements"),
+    (r"\buntil\b[^;()]*\b(and|or)\s+\w+\s*$", r"\.", "write the condition of UNTIL in parentheses"),
+    (r"\)\s*$", r"\[", "write a quantifier after a group: (…){2}"),
+    (r"\bwithin\s+[\d.]+\s+\w+\s*$", r"of\b", "write OF PREVIOUS, after an element; or WITHIN alone, for the whole pattern"),
+    (r"(\b(match|next|then|and|or|else)\s+|\(\s*)\w+[+*?]\s*$", r"\w+", "write the quantifier after the alias: Type q+"),
+)
+"""What stands before that which does not fit, and this."""
+ALTERNATIVES = "write ELSE between parts of a sequence, OR between whole patterns"

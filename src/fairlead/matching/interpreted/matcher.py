@@ -44,7 +44,7 @@ class IncrementalSubscription:
         return [
             Conjunction(self.subscription, branch, self.catalogue, self.attempt)
             if branch.sequence is None
-            else SequenceConjunction(self.subscription, branch, self.catalogue)
+            else SequenceConjunction(self.subscription, branch, self.catalogue, self.attempt)
             for branch in self.subscription.branches
         ]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
+from fairlead.matching.attempt import Attempt
 from fairlead.matching.interpreted.instance import Instance
 from fairlead.matching.interpreted.routes import Routes
 from fairlead.matching.interpreted.sequence_program import SequenceProgram
@@ -24,9 +25,15 @@ from fairlead.model.plans.plan import Branch, Subscription
 
 class SequenceConjunction:
     def __init__(
-        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, most: int = LIMITS.relations_per_event_max
+        self,
+        subscription: Subscription,
+        branch: Branch,
+        catalogue: Catalogue,
+        attempt: Attempt | None = None,
+        most: int = LIMITS.relations_per_event_max,
     ) -> None:
         """`most`: how many relations one event can decide."""
+        self.attempt = attempt or Attempt()
         self.routes = Routes(branch, catalogue)
         self.program = SequenceProgram(subscription, branch, catalogue)
         self.queues, self.name, self.most = len(branch.queue_types), subscription.name, most
@@ -59,7 +66,7 @@ class SequenceConjunction:
 
     def search_of(self, instance: Instance) -> SequenceSearch:
         if instance.search is None:
-            search = instance.search = SequenceSearch(self.program)
+            search = instance.search = SequenceSearch(self.program, self.attempt)
             search.rows += rows_of(instance)
         found: SequenceSearch = instance.search
         return found
@@ -101,6 +108,9 @@ class OpenSequences:
         if self.due.get((number, key)) != due:
             self.due[number, key] = due
             heapq.heappush(self.heap, (due, key))
+            if len(self.heap) > 64 + 2 * len(self.due):  # a key whose limit moves with every row has left an entry for each
+                self.heap = [(due, key) for (_, key), due in self.due.items()]
+                heapq.heapify(self.heap)
 
     def first(self) -> tuple[Due, Any] | None:
         while self.heap:

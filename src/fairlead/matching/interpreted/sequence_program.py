@@ -12,6 +12,7 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.expressions.closures import Check, compile_condition
+from fairlead.matching.failed_runs import remembered_runs
 from fairlead.model.events.types import Catalogue
 from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.options import Disposal
@@ -60,6 +61,8 @@ class Instruction:
     least: int = 0
     most: int | None = None
     longest: bool = True
+    remembers: bool = False
+    """Of ROUND: where the run failed, it fails again (failed_runs.py)."""
 
 
 class SequenceProgram:
@@ -71,6 +74,7 @@ class SequenceProgram:
         self.stepwise, self.timed = subscription.matching.stepwise, branch.timed
         self.disposal, self.advance = subscription.disposal, subscription.advance
         self.limited = self.within_us is not None or any(each.gap_us is not None for each in takes(branch.sequence))
+        self.remembered = remembered_runs(subscription, branch, catalogue)
         self.width, self.upto = len(branch.slots), frozenset(branch.upto)
         self.is_run = [slot in branch.runs for slot in range(self.width)]
         conditions = [*branch.predicates, *(each.until for each in takes(branch.sequence) if each.until is not None)]
@@ -111,8 +115,9 @@ class SequenceProgram:
                 code.append(Instruction(Operation.ROUND))
                 self._append(part.body, types, queues)
                 code.append(Instruction(Operation.JUMP, targets=(head,)))
+                remembers = isinstance(part.body, Take) and part.body.slot in self.remembered
                 bounds = part.least, part.most, part.longest
-                code[head] = Instruction(Operation.ROUND, None, (len(code),), *bounds)
+                code[head] = Instruction(Operation.ROUND, None, (len(code),), *bounds, remembers)
 
     def _take(self, part: Take, types: list[Any], queues: list[int]) -> TakeStep:
         mine = [each for each in self.branch.predicates if each.about == part.slot]

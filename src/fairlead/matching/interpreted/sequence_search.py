@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fairlead.matching.interpreted.sequence_program import Asked, Operation, SequenceProgram, TakeStep
+from fairlead.matching.attempt import Attempt
+from fairlead.matching.interpreted.sequence_program import Asked, Instruction, Operation, SequenceProgram, TakeStep
 from fairlead.model.events.event import Event
 from fairlead.model.events.values import TIMESTAMP_RANGE
 
+COUNTED = 32
+"""Steps that are counted together: what an event takes is mostly less, and counted with it (attempt.py)."""
 LAST_TIME = TIMESTAMP_RANGE[1]
 """No event is later. A path without a limit is open until nothing follows at all."""
 SequenceRow = tuple[Event, tuple[int, ...]]
@@ -31,10 +34,14 @@ COMPLETE: Step = (-1, None, False)
 class SequenceSearch:
     """`open` is the time after which the path is closed that may still get the next row; None: there are no rows."""
 
-    def __init__(self, program: SequenceProgram) -> None:
-        self.program = program
+    def __init__(self, program: SequenceProgram, attempt: Attempt | None = None) -> None:
+        self.program, self.attempt = program, attempt or Attempt()
         self.rows: list[SequenceRow] = []
         self.open: int | None = None
+        self._first = 0
+        """How many rows have left."""
+        self._failed: dict[tuple[int, int], int] = {}
+        """By ROUND and row: after so many rounds, at most up to the smallest number, a run failed there."""
         self._fresh()
 
     def _fresh(self) -> None:
@@ -53,6 +60,8 @@ class SequenceSearch:
         """For each row the largest time from the first one on."""
         self._steps: list[Step] | None = None
         self._parked = False
+        self._late = False
+        """The first row has failed, among others, by a time, which depends on the first row: another one may not fail."""
 
     def add(self, row: SequenceRow) -> None:
         self.rows.append(row)
@@ -69,6 +78,7 @@ class SequenceSearch:
             leaving = self.program.leaving(self._slots, self._places) if found else 1
             members, left = self._members() if found else (), self.rows[:leaving]
             del self.rows[:leaving]
+            self._leave(leaving, keep=not found and not self._late)
             self._fresh()
             yield members, left
 
@@ -76,7 +86,12 @@ class SequenceSearch:
 
     def _ordered(self, told: int | None) -> bool | None:
         code, rows = self.program.code, self.rows
+        steps = 0
         while True:
+            steps += 1
+            if steps == COUNTED:
+                self.attempt.spend(steps)
+                steps = 0
             instruction = code[self._at]
             match instruction.operation:
                 case Operation.TAKE:
@@ -107,6 +122,9 @@ class SequenceSearch:
                     self._at += 1
                 case Operation.JUMP:
                     self._at = instruction.targets[0]
+                case Operation.ROUND if instruction.remembers and self._fails_again(instruction):
+                    if not self._back():
+                        return False
                 case Operation.ROUND:
                     ways = _ways(instruction, self._at, self._frame, len(self._slots))
                     for at, frame in ways[1:]:
@@ -120,6 +138,27 @@ class SequenceSearch:
                         return True
                     if not self._back():
                         return False
+
+    def _fails_again(self, instruction: Instruction) -> bool:
+        """Whether a run failed here before; if not, it does now, or there is a match."""
+        assert self._frame is not None
+        key, rounds = (self._at, self._first + self._place), min(self._frame[0], instruction.least)
+        if rounds == 0:
+            return False  # no row of the run
+        if self._failed.get(key, 0) >= rounds:
+            return not self._late
+        self._failed[key] = rounds
+        return False
+
+    def _leave(self, leaving: int, keep: bool) -> None:
+        """So many rows leave. `keep`: what has failed fails again."""
+        self._first += leaving
+        if not keep or not self.rows:
+            self._failed.clear()
+        elif self._failed:
+            for at, instruction in enumerate(self.program.code):
+                if instruction.remembers:
+                    self._failed.pop((at, self._first), None)
 
     def _choice(self, at: int, place: int) -> None:
         self._stack.append((at, place, len(self._slots), self._frame))
@@ -154,6 +193,7 @@ class SequenceSearch:
                 return None
             place = self._place
             self._place += 1
+            self.attempt.spend(len(steps))
             for each in steps:
                 if each is not COMPLETE and self._fits(self._take_of(each), place):
                     self._take(self._take_of(each), place)
@@ -216,6 +256,7 @@ class SequenceSearch:
     def _has_passed(self, limit: int, told: int | None, remember: bool) -> bool:
         """`remember`: where only the time of other events is later, the search begins again with the next row."""
         if self._slots and self.program.limited and self._clock() > limit:
+            self._late = True
             return True
         if told is None or self._place < len(self.rows) or not (told > LAST_TIME or (self._slots and told > limit)):
             return False
@@ -240,6 +281,7 @@ class SequenceSearch:
         if self.program.limited and self._slots:
             time, (low, high) = row[0].time or 0, self._spans[-1]
             if self.program.within_us is not None and max(high, time) - min(low, time) > self.program.within_us:
+                self._late = True
                 return False
             if take.gap_us is not None and time - self._time(self._places[-1]) > take.gap_us:
                 return False

@@ -40,8 +40,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     CLOCK,
     FLAGS,
     HEAD,
-    KEY_TABLE,
-    KEY_VALUES,
     KEYS,
     LEAST_KEYS,
     MEMBERS,
@@ -61,7 +59,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     i,
     j,
     k,
-    kbase,
     lane_of,
     late,
     new,
@@ -71,6 +68,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     value_of,
     w,
 )  # fmt: skip
+from fairlead.matching.compiled.codegen.key_number import number_key
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LOOSE, Queues
@@ -97,8 +95,6 @@ from fairlead.matching.compiled.representation.formulas import (
 )
 from fairlead.matching.compiled.representation.statements import Program
 
-AHEAD = 8
-"""How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
 SIGNS = ("<", "<=")
 
 
@@ -241,8 +237,7 @@ class _Loop:
             code.assign(b, choice(bits[j], bits.length > 0, every_bit(shape, lane)))
             code.assign(k, Array(names.key)[j] if lane.key else 0)
             if shape.whole_key is not None:
-                with code.when(KEY_TABLE.length > 0):
-                    self._number(code, at)
+                number_key(code, at, lambda: self._fetch(code))
         with code.when(any_of(b == 0, k < 0) if lane.key or self.paired else b == 0):
             code.proceed()
         for number, column in enumerate(shape.columns):
@@ -254,25 +249,14 @@ class _Loop:
         if shape.windowed:
             self.queues.move_window(code, self._notes(lane))
 
-    def _number(self, code: Code, at: int) -> None:
-        """A key that is a whole number, as its number: from a table, where they lie close together (keys.py). What an event a
-        few rows on will read is fetched already: which lane is next, no processor can foresee."""
-        code.assign(v, k)
-        code.assign(k, KEY_TABLE[v - kbase])
-        with code.when(k < 0):
-            code.assign(k, counter("KEYS"))
-            code.increase(counter("KEYS"))
-            code.assign(KEY_TABLE[v - kbase], k)
-            code.assign(KEY_VALUES[k], v)
-        keys, stride = Array(LaneArguments(at).key), self.shape.stride
-        with code.when(j + AHEAD < keys.length):
-            code.assign(v, KEY_TABLE[keys[j + AHEAD] - kbase])
-            with code.when(v >= 0):
-                code.prefetch(QUEUES[v * stride, HEAD])
-                if self.shape.windowed:
-                    code.prefetch(KEYS[v, CLOCK])
-                if self.layout.rowed:
-                    code.prefetch(LEAST_KEYS[v * stride])
+    def _fetch(self, code: Code) -> None:
+        """The memory of the key v."""
+        stride = self.shape.stride
+        code.prefetch(QUEUES[v * stride, HEAD])
+        if self.shape.windowed:
+            code.prefetch(KEYS[v, CLOCK])
+        if self.layout.rowed:
+            code.prefetch(LEAST_KEYS[v * stride])
 
     def _into_one(self, code: Code, queue: int) -> None:
         """An event that can only be a member, of one queue: it is queued after the search, if it stays. Where a relation

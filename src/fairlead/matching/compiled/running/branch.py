@@ -6,7 +6,7 @@ decided. Never: makes an object for an event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,31 +106,56 @@ class KernelBranch(KernelInput):
 
     def feed(self, batch: KernelBatch, until: int = NEVER, last: int = 0) -> tuple[BranchMatches, BranchMatches]:
         """What the batch completes, and what absences it decides. `until`: what is due before is decided too, at `last`."""
+        made, decided = zip(*self.parts(batch, until, last), strict=True)
+        return joined_matches(made), joined_matches(decided)
+
+    def parts(self, batch: KernelBatch, until: int, last: int) -> list[tuple[BranchMatches, BranchMatches]]:
+        """What it completes and decides: in several parts where there was no room for what all rows complete."""
         given, rows = self.arguments(batch)
         given |= {"base": batch.first_word, "within": self.within, "until": until, "last": last}
-        made: list[BranchMatches] = []
-        decided: list[BranchMatches] = []
-        while True:  # several times where there was no room for what all rows complete
-            *found, reached = self._run(given, rows)
-            made.append(found[0])
-            decided.append(found[1])
-            if reached == rows or not self.shape.parted:
+        found: list[tuple[BranchMatches, BranchMatches]] = []
+        while True:
+            made, decided, reached = self._run(given, rows)
+            found.append((made, decided))
+            if reached == rows or not self.is_parted:
                 break
             done = rows if reached < 0 else reached  # below 0: all rows, but not what `until` decides
             given, rows = rest_of(given, self.shape, self.paired, done), rows - done
         forget_values(self)
-        return joined_matches(made), joined_matches(decided)
+        return found
+
+    @property
+    def is_parted(self) -> bool:
+        """A batch can end before its last row."""
+        return self.shape.parted
+
+    def instances_after(self, rows: int) -> int:
+        """How many instances the kernel can have after so many rows. It numbers those of whole numbers by itself."""
+        if self.numbered is None:
+            return self.instances()
+        self.pool.counters[KEYS] = self.numbered.count
+        return min(self.instances() + rows, len(self.numbered.table))
+
+    def called(self, given: dict[str, Any], exceeded: Callable[[str], Exception]) -> tuple[int, int]:
+        """What the kernel returns: how much it found, and how many rows it handled."""
+        if self.interruption is not None:
+            self.interruption.begin(self.pool.counters)
+        found, reached = self.kernel(*(given[name] for name in self.source.arguments))
+        if self.interruption is not None:
+            self.interruption.end(self.pool.counters)
+        if self.pool.counters[EXCEEDED]:
+            raise exceeded(self.subscription.name)
+        if self.numbered is not None:
+            self.pool.key_count = self.numbered.count = int(self.pool.counters[KEYS])
+        return int(found), int(reached)
 
     def _run(self, given: dict[str, Any], rows: int) -> tuple[BranchMatches, BranchMatches, int]:
         """One call of the kernel: what it completed and decided, and how many rows it handled."""
         size, pool, shape = self.shape.size, self.pool, self.shape
-        if self.numbered is not None:
-            pool.counters[KEYS] = self.numbered.count
         most = max((len(lane.queues) for lane in shape.lanes), default=1)
         relations = rows if not shape.every else min(rows * shape.relations_max, max(EACH * rows, ROOM)) + shape.relations_max
         waits = relations if shape.waits else 0
-        keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
-        pool.room_for(keys, self.buckets(), rows * most + size * waits, waits)
+        pool.room_for(self.instances_after(rows), self.buckets(), rows * most + size * waits, waits)
         room_to_keep(self, most)
         if len(self.source.plans):
             pool.room_to_reduce(rows)
@@ -153,15 +178,7 @@ class KernelBranch(KernelInput):
             "fired_due": unwritten(fired, np.int64, checked),
             "fired_born": unwritten(fired, np.int64, checked),
         }
-        if self.interruption is not None:
-            self.interruption.begin(pool.counters)
-        found, reached = self.kernel(*(given[name] for name in self.source.arguments))
-        if self.interruption is not None:
-            self.interruption.end(pool.counters)
-        if pool.counters[EXCEEDED]:
-            raise too_many_relations(self.subscription.name)
-        if self.numbered is not None:
-            pool.key_count = self.numbered.count = int(pool.counters[KEYS])
+        found, reached = self.called(given, too_many_relations)
         n = int(pool.counters[FIRED]) if shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
@@ -170,10 +187,10 @@ class KernelBranch(KernelInput):
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         out_at.resize(found, refcheck=False)  # gives back what was not filled, where it lies: nobody else has seen them
         if shape.runs:
-            return BranchMatches(out_at, gathered_members(given, pool, int(found)), due, member), decided, int(reached)
+            return BranchMatches(out_at, gathered_members(given, pool, found), due, member), decided, reached
         out_ref.resize((found, size), refcheck=False)
         made = BranchMatches(out_at, MemberWords(out_ref), due, member)
-        return made, decided, int(reached)
+        return made, decided, reached
 
     def clear(self) -> None:
         """Forget what is queued and waits."""

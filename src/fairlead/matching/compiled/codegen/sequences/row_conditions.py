@@ -7,7 +7,15 @@ Takes: a shape. Gives: code for one row, with the search's variables. Never: dec
 from __future__ import annotations
 
 from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, k
-from fairlead.matching.compiled.codegen.sequences.search_state import clock, earliest, latest, member_of, top, walked
+from fairlead.matching.compiled.codegen.sequences.search_state import (
+    clock,
+    earliest,
+    late_start,
+    latest,
+    member_of,
+    top,
+    walked,
+)
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.sequences.running_values import UNSEEN, RunningWord, SequencePredicate, unseen_name
@@ -85,7 +93,11 @@ class RowConditions:
                 tests.append(any_of(*begins, row_time - self.time[top] <= take.gap_us))
             if self.shape.windowed:
                 span = intrinsic("max", latest, row_time) - intrinsic("min", earliest, row_time)
-                tests.append(any_of(*begins, span <= (self.shape.subscription.within_us or 0)))
+                near = any_of(*begins, span <= (self.shape.subscription.within_us or 0))
+                tests.append(near)
+                if self.plan.remembered:
+                    with code.when(negated(near)):
+                        code.assign(late_start, 1)
         words = self.plan.words_of(take.slot)
         asked = self.plan.asked.get(take.slot, ())
         until = self.plan.untils.get(take.slot)

@@ -19,13 +19,16 @@ from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, k
 from fairlead.matching.compiled.codegen.sequences.row_conditions import RowConditions, before_row, fits, node, row_time
 from fairlead.matching.compiled.codegen.sequences.search_state import (
+    ERA,
     FAIL,
     SearchState,
     clock,
     counter_of,
     due,
     earliest,
+    era,
     frame,
+    late_start,
     latest,
     mark_of,
     member_of,
@@ -34,7 +37,7 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     walked,
 )
 from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, SequenceDeadlines, now
-from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
+from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout, failed_name
 from fairlead.matching.compiled.codegen.sequences.sequence_matches import SequenceMatches
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.sequences.running_values import RunningWord
@@ -56,6 +59,7 @@ from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUTH,
+    ArrayElement,
     Formula,
     Variable,
     all_of,
@@ -89,6 +93,9 @@ class SearchMachine(RowConditions):
                     self.state.pop(code)
                 with code.otherwise():
                     self.matches.drop_first(code)
+                    if self.plan.remembered and self.plan.limited:
+                        with code.when(late_start != 0):
+                            self._begin_era(code)
                     self._begin_again(code)
             self._write_steps(code)
         self.state.pause(code)
@@ -108,6 +115,33 @@ class SearchMachine(RowConditions):
                 code.assign(due, LAST_TIME + 1)
                 self.deadlines.schedule(code)
             code.leave()
+
+    # What failed before: a run at a row, which has taken so many rows
+
+    def _begin_era(self, code: Code) -> None:
+        if self.plan.remembered:
+            code.increase(era, ERA)
+        if self.plan.remembered and self.plan.limited:
+            code.assign(late_start, 0)
+
+    def _fail_again(self, code: Code, at: int, step: RepeatStep | LeaveStep) -> None:
+        """Where the run failed with as many rows."""
+        if at in self.plan.remembered:
+            of_this_start = [late_start == 0] if self.plan.limited else []
+            with code.when(all_of(*of_this_start, self._failed(at) >= self._length(step))):
+                self._fail(code)
+
+    def _remember(self, code: Code, at: int, step: RepeatStep | LeaveStep) -> None:
+        """It fails, or there is a match. Not before the step is done: one that pauses is done again."""
+        if at in self.plan.remembered:
+            code.assign(self._failed(at), self._length(step))
+
+    def _failed(self, at: int) -> ArrayElement:
+        return self.layout.field(failed_name(self.plan.remembered[at]))[walked]
+
+    @staticmethod
+    def _length(step: RepeatStep | LeaveStep) -> Formula:
+        return era + (1 if step.counter is None else intrinsic("min", counter_of(step.counter), step.least))
 
     # Rows
 
@@ -157,6 +191,7 @@ class SearchMachine(RowConditions):
         passed = self._has_passed(at, take)
         if passed:
             with code.when(all_of(*passed)):
+                self._note_time(code)
                 self._fail(code)
         with code.when(node == NONE):
             self._pause(code, take)
@@ -171,7 +206,7 @@ class SearchMachine(RowConditions):
                 code.proceed()
             else:
                 self._fail(code)
-        if step.skipping and not self._is_sure(step.following):
+        if step.skipping and not self.plan.is_sure(step.following):
             with code.when(top != NONE) if at in self.program.before_rows else nullcontext():
                 self._choice_point(code, at, words, True)
         self._commit(code, at, take)
@@ -179,6 +214,10 @@ class SearchMachine(RowConditions):
             count = counter_of(step.counter)
             code.assign(count, 1 if step.begins else count + 1)
         code.assign(pc, step.following)
+
+    def _note_time(self, code: Code) -> None:
+        if self.plan.remembered and self.plan.limited:
+            code.assign(late_start, 1)
 
     def _fail(self, code: Code) -> None:
         code.assign(pc, FAIL)
@@ -192,7 +231,11 @@ class SearchMachine(RowConditions):
     def _repeat(self, code: Code, at: int, step: RepeatStep) -> None:
         take = step.take
         count = None if step.counter is None else counter_of(step.counter)
+        self._fail_again(code, at, step)
         passed = self._has_passed(at, take)
+        if passed:
+            with code.when(all_of(*passed)):
+                self._note_time(code)
         self._coming(code)
         code.assign(fits, FALSE)
         goes_on: list[Formula] = [] if step.most is None or count is None else [count < step.most]
@@ -203,26 +246,19 @@ class SearchMachine(RowConditions):
             with code.otherwise():
                 self._test(code, at, take)
         with code.when(fits):
-            if not self._is_sure(step.following):
+            if not self.plan.is_sure(step.following):
                 with code.when(count >= step.least) if count is not None and step.least > 1 else nullcontext():
                     self._leave_point(code, at, step)
+            self._remember(code, at, step)
             self._commit(code, at, take)
             if count is not None:
                 code.increase(count)
             code.proceed()
+        self._remember(code, at, step)
         if count is not None and step.least > 1:
             with code.when(count < step.least):
                 self._fail(code)
         code.assign(pc, step.following)
-
-    def _is_sure(self, at: int) -> bool:
-        """Whether a search that gets to this step ends with a match: then no choice before it is ever tried again."""
-        match self.program.steps[at]:
-            case MatchStep():
-                return not self.plan.having and at not in self.program.before_rows
-            case RepeatStep() as step:
-                return step.least <= 1 and self._is_sure(step.following)
-        return False
 
     def _leave_point(self, code: Code, at: int, step: RepeatStep) -> None:
         """A choice point for leaving the run before this row. If another single row has to follow, it is asked at once whether
@@ -239,13 +275,16 @@ class SearchMachine(RowConditions):
 
     def _leave(self, code: Code, at: int, step: LeaveStep) -> None:
         count = None if step.counter is None else counter_of(step.counter)
+        self._fail_again(code, at, step)
         if count is not None and step.least > 1:
             with code.when(count < step.least):
+                self._remember(code, at, step)
                 code.assign(pc, step.more)
                 code.proceed()
         with code.when(count < step.most) if count is not None and step.most is not None else nullcontext():
             self._require_room(code)
             self.state.push(code, step.more)
+        self._remember(code, at, step)
         code.assign(pc, step.following)
 
     def _require_room(self, code: Code) -> None:
@@ -315,6 +354,7 @@ class SearchMachine(RowConditions):
         self.matches.deliver(code)
         self.matches.dispose(code)
         self.state.forget(code)
+        self._begin_era(code)
         self._begin_again(code)
         code.proceed()
 

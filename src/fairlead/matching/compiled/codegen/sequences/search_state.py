@@ -35,6 +35,10 @@ clock, earliest, latest = variables("clock earliest latest")
 """The largest time of the rows that were passed; the times of those that were taken lie between the other two."""
 due, got, offered = variables("due got offered")
 """The deadline of the open path; a choice point; of a STEPWISE search, which offers stand (stepwise_machine.py)."""
+era, late_start = variables("era late_start")
+"""What is remembered of failed runs counts in one era, a multiple of ERA; whether the first row has failed, among others, by a
+time, which depends on the first row: then a later one may not fail, and another era begins."""
+ERA = 2**32
 PC, FRAME, BOTTOM, DUE, PLACE = range(5)
 """Columns of SEARCHES: then come the variables. DUE: when the open path ends; PLACE: where HEAP has the key."""
 NAMES = ("PC", "FRAME", "BOTTOM", "DUE", "PLACE")
@@ -82,6 +86,7 @@ class SearchState:
         """What a choice point keeps."""
         self.members = [member_of(slot) for slot in plan.members_read]
         """What a search has beside it: taken again after any choice that is older."""
+        self.members += [era, *([late_start] if plan.limited else [])] if plan.remembered else []
 
     @property
     def search_width(self) -> int:

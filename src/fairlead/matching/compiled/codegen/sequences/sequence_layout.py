@@ -14,10 +14,18 @@ LINKED = ("NEXT", "BEFORE", "TAKEN", "LANE")
 """Halves of words: the row after it; of the path, the row that was taken before it and for which slot; and its lane."""
 
 
+def failed_name(slot: int) -> str:
+    """Where the run of the slot failed: how many rows it had, after this one, at most up to its smallest number."""
+    return f"FAILED{slot}"
+
+
 class SequenceLayout(Layout):
     def __init__(self, shape: Shape) -> None:
         self.keyed, self.rowed, self.kept_width = False, False, 0
+        assert shape.sequence is not None
         words = ["links", "marks", "REF", "BITS", *(["TIME"] if shape.timed else [])]
+        self.failed = [failed_name(slot) for slot in sorted({*shape.sequence.remembered.values()})]
+        words += self.failed
         self.place_of_column = {number: len(words) + number for number in range(len(shape.columns))}
         if not shape.overlapping:  # rows of different types share the places of their columns
             counts = [0] * shape.stride

@@ -14,8 +14,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     COUNTERS,
     FRAMES,
     HEAD,
-    KEY_TABLE,
-    KEY_VALUES,
     LISTED,
     QUEUES,
     SEARCHES,
@@ -28,7 +26,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     i,
     j,
     k,
-    kbase,
     lane_of,
     last,
     late,
@@ -39,6 +36,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     value_of,
     w,
 )
+from fairlead.matching.compiled.codegen.key_number import number_key
 from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMachine
 from fairlead.matching.compiled.codegen.sequences.search_state import LOWEST, PC, of_search
 from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, NOT_FIRED, fired, now
@@ -61,8 +59,6 @@ from fairlead.matching.compiled.representation.formulas import (
 )
 from fairlead.matching.compiled.representation.statements import KernelFunction, Program
 
-AHEAD = 8
-"""How many rows ahead the memory of a key is fetched."""
 limit, rows = variables("limit row_count")
 
 
@@ -192,8 +188,7 @@ class SequenceLoop:
         code.assign(b, choice(bits[j], bits.length > 0, every_bit(shape, lane)))
         code.assign(k, Array(names.key)[j] if lane.key else 0)
         if shape.whole_key is not None:
-            with code.when(KEY_TABLE.length > 0):
-                self._number(code, at)
+            number_key(code, at, lambda: self._fetch(code))
         if lane.key:
             with code.when(k < 0):
                 code.proceed()
@@ -201,21 +196,11 @@ class SequenceLoop:
             if column.queue in lane.queues:
                 code.assign(value_of(number), Array(names.column(number))[j])
 
-    def _number(self, code: Code, at: int) -> None:
-        """A key that is a whole number, as its number (loop.py has the same)."""
-        code.assign(v, k)
-        code.assign(k, KEY_TABLE[v - kbase])
-        with code.when(k < 0):
-            code.assign(k, counter("KEYS"))
-            code.increase(counter("KEYS"))
-            code.assign(KEY_TABLE[v - kbase], k)
-            code.assign(KEY_VALUES[k], v)
-        keys = Array(LaneArguments(at).key)
-        with code.when(j + AHEAD < keys.length):
-            code.assign(v, KEY_TABLE[keys[j + AHEAD] - kbase])
-            with code.when(v >= 0):
-                code.prefetch(QUEUES[v, HEAD])
-                code.prefetch(of_search(v, PC))
+    @staticmethod
+    def _fetch(code: Code) -> None:
+        """The memory of the key v."""
+        code.prefetch(QUEUES[v, HEAD])
+        code.prefetch(of_search(v, PC))
 
     def _search_on(self, code: Code, at: int, lane: Lane) -> None:
         """The row is the last of its key, unless it would be the first and cannot begin anything."""
@@ -248,6 +233,8 @@ class SequenceLoop:
         code.assign(layout.field("LANE")[e], at)
         code.assign(layout.field("REF")[e], w)
         code.assign(layout.field("BITS")[e], b)
+        for name in layout.failed:
+            code.assign(layout.field(name)[e], 0)
         if shape.timed:
             code.assign(layout.field("TIME")[e], tm)
         for number, column in enumerate(shape.columns):

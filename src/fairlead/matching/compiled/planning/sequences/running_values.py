@@ -11,7 +11,6 @@ can hold: DECIMALs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.kernel_names import COUNTERS, LINKS, NODES, RANKS
@@ -278,7 +277,7 @@ class RunningConditions(Across):
         return number
 
     def _end(self, node: Aggregate, kind: Kind) -> ConditionValue:
-        """first() and last(): a value and whether it is known."""
+        """first() and last(): a value and whether it is known, tested of DOUBLEs too: without a row it is no NaN."""
         slot, row, double = node.slots[0], self._row(node), kind is Kind.DOUBLE
         (number, known), new = self._new(node.function, slot, node.attribute, FLOAT if double else WHOLE, WHOLE)
         if new:
@@ -289,8 +288,7 @@ class RunningConditions(Across):
                 then = [choice(value, rows == 0, number), choice(there, rows == 0, known)]
             self.words.append(RunningWord(slot, number, then[0], double))
             self.words.append(RunningWord(slot, known, then[1]))
-        made = ConditionValue(number, (known != 0,), bits=31 if kind is Kind.INT else 64)
-        return replace(made, soft=made.known, known=()) if double else made
+        return ConditionValue(number, (known != 0,), bits=31 if kind is Kind.INT else 64)
 
 
 def is_plain(predicate: Predicate) -> bool:

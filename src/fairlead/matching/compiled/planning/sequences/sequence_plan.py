@@ -15,12 +15,20 @@ from fairlead.matching.compiled.planning.sequences.running_values import (
     SequencePredicate,
     is_plain,
 )
-from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, SequenceSteps, TakingStep, sequence_steps
+from fairlead.matching.compiled.planning.sequences.sequence_steps import (
+    LeaveStep,
+    MatchStep,
+    RepeatStep,
+    SequenceSteps,
+    TakingStep,
+    sequence_steps,
+)
 from fairlead.matching.compiled.planning.sequences.step_offers import offers_after
 from fairlead.matching.compiled.planning.shape import Refused, Shape
 from fairlead.matching.compiled.representation.contents import slots_read
 from fairlead.matching.compiled.representation.formulas import Formula
 from fairlead.matching.expressions.closures import slot_types
+from fairlead.matching.failed_runs import remembered_runs
 from fairlead.model.events.types import Catalogue
 
 
@@ -40,6 +48,30 @@ class SequencePlan:
     stepwise: bool
     limited: bool
     """Times of rows decide: a window, or a limit to the event before."""
+    lasting: frozenset[int]
+    """The slots of runs of which it is remembered where they failed (failed_runs.py)."""
+
+    def is_sure(self, at: int) -> bool:
+        """Whether a search that gets to this step ends with a match: then no choice before it is ever tried again."""
+        match self.program.steps[at]:
+            case MatchStep():
+                return not self.having and at not in self.program.before_rows
+            case RepeatStep() as step:
+                return step.least <= 1 and self.is_sure(step.following)
+        return False
+
+    @cached_property
+    def remembered(self) -> dict[int, int]:
+        """The steps at which a run stands that may fail again where it failed before, with the slot of the run."""
+        found: dict[int, int] = {}
+        for at, each in enumerate(self.program.steps):
+            if isinstance(each, RepeatStep) and not self.is_sure(at):
+                found[at] = each.take.slot
+            elif isinstance(each, LeaveStep):
+                more = self.program.steps[each.more]
+                assert isinstance(more, TakingStep)
+                found[at] = more.take.slot
+        return {at: slot for at, slot in found.items() if slot in self.lasting}
 
     def words_of(self, slot: int) -> list[RunningWord]:
         return [each for each in self.words if each.slot == slot]
@@ -76,4 +108,5 @@ def sequence_plan(shape: Shape, catalogue: Catalogue) -> SequencePlan:
     ):
         offers_after(program, step)  # raises what cannot be compiled
     unseen = tuple(conditions.unseen)
-    return SequencePlan(program, asked, untils, having, words, conditions.earlier, unseen, stepwise, limited)
+    lasting = remembered_runs(shape.subscription, branch, catalogue)
+    return SequencePlan(program, asked, untils, having, words, conditions.earlier, unseen, stepwise, limited, lasting)

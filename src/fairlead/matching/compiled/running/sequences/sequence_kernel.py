@@ -11,19 +11,15 @@ import numpy as np
 
 from fairlead.matching.compiled.codegen.counters import (
     DIRTY,
-    EXCEEDED,
     FOUND_COUNT,
     FULL,
-    KEYS,
     MEMBER_COUNT,
 )
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import BranchMatches, KernelBranch, joined_matches
-from fairlead.matching.compiled.running.kernel_input import rest_of
 from fairlead.matching.compiled.running.pool import LATEST, NEVER
-from fairlead.matching.compiled.running.retention import forget_values
 from fairlead.matching.compiled.running.sequences.sequence_pool import SequencePool
 from fairlead.matching.outcome import too_many_decided
 from fairlead.matching.results.member_words import MemberWords
@@ -40,19 +36,11 @@ class SequenceKernel(KernelBranch):
         assert isinstance(layout, SequenceLayout)
         return SequencePool(self.shape, layout)
 
+    is_parted = True
+    """Rows can decide any number of relations."""
+
     def feed(self, batch: KernelBatch, until: int = NEVER, last: int = 0) -> tuple[BranchMatches, BranchMatches]:
-        given, rows = self.arguments(batch)
-        given |= {"base": batch.first_word, "within": self.within, "until": until, "last": last}
-        found: list[BranchMatches] = []
-        while True:  # several times where there was no room for what all rows decide
-            one, reached = self._search(given, rows)
-            found.append(one)
-            if reached == rows:
-                break
-            done = rows if reached < 0 else reached  # below 0: all rows, but not what `until` decides
-            given, rows = rest_of(given, self.shape, self.paired, done), rows - done
-        forget_values(self)
-        both = joined_matches(found)
+        both = joined_matches([made for made, _ in self.parts(batch, until, last)])
         assert both.due is not None
         fired = both.due != NOT_FIRED
         if not fired.any():
@@ -60,13 +48,10 @@ class SequenceKernel(KernelBranch):
         made = both.taken(~fired)
         return BranchMatches(made.at, made.refs), both.taken(fired)
 
-    def _search(self, given: dict[str, Any], rows: int) -> tuple[BranchMatches, int]:
-        """One call of the kernel: what it decided, and how many rows it handled."""
+    def _run(self, given: dict[str, Any], rows: int) -> tuple[BranchMatches, BranchMatches, int]:
+        """One call of the kernel: what rows and deadlines decided, in one order; and how many rows it handled."""
         pool, size, checked = self.pool, self.shape.size, self.checked
-        if self.numbered is not None:
-            pool.counters[KEYS] = self.numbered.count
-        keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
-        pool.room_for(keys, 0, rows, 0)
+        pool.room_for(self.instances_after(rows), 0, rows, 0)
         pool.room_for_frames()
         members = pool.queued_count() + rows
         relations = members // self._least + 1
@@ -80,15 +65,7 @@ class SequenceKernel(KernelBranch):
             "out_length": unwritten((relations, size), np.int64, checked),
         }
         given |= {name: unwritten(relations, np.int64, checked) for name in ("out_at", "out_due", "out_start", "out_born")}
-        if self.interruption is not None:
-            self.interruption.begin(pool.counters)
-        found, reached = self.kernel(*(given[name] for name in self.source.arguments))
-        if self.interruption is not None:
-            self.interruption.end(pool.counters)
-        if pool.counters[EXCEEDED]:
-            raise too_many_decided(self.subscription.name)
-        if self.numbered is not None:
-            pool.key_count = self.numbered.count = int(pool.counters[KEYS])
+        found, reached = self.called(given, too_many_decided)
         assert found == pool.counters[FOUND_COUNT]
         words = given["out_ref"][: int(pool.counters[MEMBER_COUNT])].copy()
         lengths = given["out_length"][:found]
@@ -98,7 +75,8 @@ class SequenceKernel(KernelBranch):
             refs = MemberWords(words.reshape(-1, size))
         columns = [given[name][:found].copy() for name in ("out_at", "out_due", "out_born", "out_start")]
         at, due, born, start = columns
-        return BranchMatches(at, refs, due, born=born, start=start), int(reached)
+        made = BranchMatches(at, refs, due, born=born, start=start)
+        return made, made, reached
 
     @property
     def _least(self) -> int:

@@ -14,11 +14,13 @@ from fairlead.matching.compiled.codegen.counters import DIRTY, FRAME_FREE, FRAME
 from fairlead.matching.compiled.codegen.sequences.search_state import (
     BOTTOM,
     DUE,
+    ERA,
     FRAME,
     NAMES,
     PLACE,
     SearchState,
     clock,
+    era,
     offered,
     top,
     walked,
@@ -40,6 +42,7 @@ class SequencePool(Pool):
         first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST, offered.name: -1}  # type: ignore[dict-item]
         padded = [*columns, *[0] * (self.state.search_width - len(columns))]
         self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))
+        self._era = [at for at, each in enumerate(columns) if each == era.name]
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
         self.listed = np.zeros(0, dtype=np.int64)
@@ -66,7 +69,9 @@ class SequencePool(Pool):
 
     def search_anew(self) -> None:
         """All searches begin again: at the next row of their key, or where time alone can decide, before the next of all."""
-        self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), (DUE, PLACE)), self.searches, self.fresh)
+        kept = (DUE, PLACE, *self._era)
+        self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), kept), self.searches, self.fresh)
+        self.searches[:, self._era] += ERA
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
         self.counters[FRAME_FREE], self.counters[FRAME_FRESH], self.counters[DIRTY] = -1, 0, 1
 
