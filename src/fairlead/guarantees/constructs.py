@@ -2,8 +2,8 @@
 
     A a NEXT B b+ WHERE b.x > prev(b.x)    NEXT, LONGEST, an endless run, prev
 
-What a sequence of some constructs loses, a sequence with more of them loses too, as far as the verdicts say: like shapes, a verdict
-for constructs says that some sequence of these constructs loses the property.
+What a sequence of some constructs loses, a sequence with more of them loses too, as far as the verdicts say: like shapes, a
+verdict for constructs says that some sequence of these constructs loses the property.
 
 For the validities it has to have the same limits of time: a start that waits for ever without one is given up with it.
 
@@ -123,7 +123,8 @@ def sequence_cell(subscription: Subscription, branch: Branch) -> str:
 
 
 def effective_disposal(subscription: Subscription, branch: Branch) -> Disposal:
-    """PREFIX INFIX where the option disposes of the same rows: of one row, whatever it says, and where ADVANCE reaches the end."""
+    """PREFIX INFIX where the option disposes of the same rows: of one row, whatever it says, and where ADVANCE reaches the
+    end."""
     most = rows_max(branch)
     advance = subscription.disposal is Disposal.ADVANCE and most is not None and subscription.advance >= most
     return Disposal.PREFIX_INFIX if most == 1 or advance else subscription.disposal

@@ -20,9 +20,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
-from fairlead.guarantees.bounds import CAUTIOUS
+from fairlead.guarantees.bounds import ALL_CLAIMS, BOUNDS
 from fairlead.guarantees.clause_traces import load_clause_traces
-from fairlead.guarantees.clauses import CLAIMS
 from fairlead.guarantees.options import cell_of, clause_cell, entry_for, lost_by_options
 from fairlead.guarantees.runtime_traces import runtime_counterexample
 from fairlead.guarantees.runtimes import Runtime, kept_if, lost_by_runtime
@@ -112,9 +111,7 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
     by_options = lost_by_options(subscription, branch, wanted, plan.catalogue)
     if by_options is not None:
         yield by_options
-    cautious = (claim(subscription, branch, wanted, plan.catalogue) for claim in CAUTIOUS)
-    yield from (each for each in cautious if each is not None)
-    for clause, claim in CLAIMS.items():
+    for clause, claim in ALL_CLAIMS.items():
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:
             shape = shape_of(branch, plan.catalogue)
@@ -126,6 +123,10 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
                 yield replace(claimed, trace=shown.name)
             elif clause == "HAVING" or (clause == "runs" and load_clause_traces().judged(wanted) < CASES_WITH_RUNS):
                 yield replace(claimed, reason="not shown to be kept: too few cases with runs were searched")
+            elif clause in BOUNDS:
+                yield replace(
+                    claimed, reason="not shown to be kept: no trace shows a loss, and no argument covers this pattern"
+                )
 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:

@@ -45,8 +45,8 @@ class SequenceLoss:
 
 
 def covers(simple: Constructs, rich: Constructs, wanted: Property) -> bool:
-    """What `simple` loses, `rich` loses too. A limit of time ends what waits, so for the validities it is the same in both, or one
-    of several."""
+    """What `simple` loses, `rich` loses too. A limit of time ends what waits, so for the validities it is the same in both, or
+    one of several."""
     limits, given = simple & LIMITS_OF_TIME, rich & LIMITS_OF_TIME
     return simple <= rich and (wanted not in LIVENESS or bool(limits) == bool(given))
 

@@ -31,31 +31,41 @@ from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plans.options import Disposal, Matching
 from fairlead.model.plans.plan import Branch, Subscription
 
-ALWAYS = frozenset(
-    {Property.NO_CREATION, Property.ADMISSION, Property.CONJUNCTION_AGREEMENT, Property.DISJUNCTION_TOTAL_ORDER}
-)
+ALWAYS = frozenset({Property.NO_CREATION, Property.ADMISSION, Property.CONJUNCTION_AGREEMENT, Property.DISJUNCTION_TOTAL_ORDER})
 _LOOKING_BACK = frozenset({Construct.LINK, Construct.PREV, Construct.AGGREGATE, Construct.HAVING})
 UNSHOWN = "not shown to be kept: no trace shows a loss, and no argument covers these constructs"
 _AGAIN = "matched events stay among the rows, and later relations begin at them"
+_ACROSS_KEYS = "each key has its own rows: the order holds within a key; a key that completes sooner delivers sooner"
 _OLDER_LATER = "a later relation can take an event that an earlier one left out, after newer ones were delivered"
 REASONS: Mapping[Property, str] = {
     Property.NO_DUPLICATION: _AGAIN,
     Property.NO_DUPLICATION_IN_PLACE: f"{_AGAIN}, with the same event in the same place",
-    Property.CONJUNCTION_VALIDITY: "a relation that has begun and can still be completed holds back all later ones, for ever if it "
-    "never is",
-    Property.EVENT_VALIDITY: "an event that no relation begins with, because of the rows next to it, or that one passes over, leaves",
-    Property.COVERING_AGREEMENT: "an extended pattern is decided later or takes other rows, and its next relation begins elsewhere",
+    Property.CONJUNCTION_VALIDITY: "a relation that has begun and can still be completed holds back all later ones",
+    Property.EVENT_VALIDITY: "an event leaves if the rows next to it do not fit, or a relation passes over it",
+    Property.COVERING_AGREEMENT: "an extended pattern ends later or takes other rows, and its next relation begins elsewhere",
     Property.CONJUNCTION_TOTAL_ORDER: "two subscribers that extend a pattern that can be empty have it at different times",
     **dict.fromkeys(ORDERS_OF_A_TYPE, _OLDER_LATER),
 }
 _BY_CONSTRUCT: tuple[tuple[Construct, Property, str], ...] = (
     (Construct.LIMIT, Property.CONJUNCTION_VALIDITY, "after so many relations none is delivered any more"),
-    (Construct.LIMIT, Property.EVENT_VALIDITY, "an event whose relation is decided after the limit is reached is not delivered"),
-    (Construct.WITHIN, Property.CONJUNCTION_VALIDITY, "after an event far in the future no time passes, so what has begun stays open"),
-    (Construct.ENDLESS, Property.CONJUNCTION_VALIDITY, "a run that goes on for ever is never delivered"),
-    (Construct.ENDLESS, Property.EVENT_VALIDITY, "a run that goes on for ever is never delivered"),
+    (
+        Construct.LIMIT,
+        Property.EVENT_VALIDITY,
+        "an event whose relation is decided after the limit is reached is not delivered",
+    ),
+    (
+        Construct.WITHIN,
+        Property.CONJUNCTION_VALIDITY,
+        "after an event far in the future no time passes, so what it has begun stays open",
+    ),
+    (Construct.ENDLESS, Property.CONJUNCTION_VALIDITY, "a run that has no last event is never delivered"),
+    (Construct.ENDLESS, Property.EVENT_VALIDITY, "a run that has no last event is never delivered"),
     *(
-        (Construct.PER, order, "each key has its own rows: the order holds within a key; a key that completes sooner delivers sooner")
+        (
+            Construct.PER,
+            order,
+            _ACROSS_KEYS,
+        )
         for order in sorted(ORDERS, key=list(Property).index)
     ),
 )

@@ -8,8 +8,9 @@ sides).
 A conjunction with an absence, or a sequence that a time can end, is decided by all events of its subscription's input, so the
 types of that input belong to its identity.
 
-A *sequence* has its pattern in its identity, and it extends what it begins with: the first parts of a chain, whether NEXT or THEN
-follows. It is tied to the rest by the order alone; the types of the rest are others, and come after its own in the signature.
+A *sequence* has its pattern in its identity, and it extends what it begins with: the first parts of a chain, whether NEXT or
+THEN follows. It is tied to the rest by the order alone; the types of the rest are others, and come after its own in the
+signature.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class TracedConjunction:
         tree = self.branch.sequence
         assert tree is not None
         found: dict[int, SequencePart] = {len(self.branch.slots): tree}
-        for count in range(1, len(tree.parts)) if isinstance(tree, Chain) else ():
+        if not isinstance(tree, Chain):
+            return found
+        for count in range(1, len(tree.parts)):
             part = Chain(tree.parts[:count], tree.skips[: count - 1]) if count > 1 else tree.parts[0]
             slots = {each.slot for each in takes(part)}
             if slots == set(range(len(slots))):

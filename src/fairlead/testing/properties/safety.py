@@ -88,8 +88,8 @@ def no_creation(trace: Trace) -> Violation | None:
 def admission(trace: Trace) -> Violation | None:
     """A delivered relation belongs to a conjunction of the process's subscription, fits its signature and satisfies it:
     distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN; each run with as many
-    events as it takes, HAVING true; of a sequence, a way through the rows of its key. Whether a run has all that were queued is not checked, since a trace does not tell what
-    is. Absences depend on when they were decided and are not checked here."""
+    events as it takes, HAVING true; of a sequence, a way through the rows of its key. Whether a run has all that were queued is
+    not checked, since a trace does not tell what is. Absences depend on when they were decided and are not checked here."""
     known = {(stream.process, stream.conjunction.identity): stream.conjunction for stream in trace.streams}
     between = TraceBetween(trace)
     for delivery in trace.deliveries:

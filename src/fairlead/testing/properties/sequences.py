@@ -30,8 +30,8 @@ Taken = tuple[tuple[int, int], ...]
 ROWS_MAX = 10
 """Rows of a stretch in which a round is looked for, the newest ones."""
 TRIES_MAX = 150
-"""Rows that are tried before a stretch counts as none: with rows left out and groups in groups there are two ways to the power of its
-rows. Giving up, and cutting the stretch, can only make the checker miss a round."""
+"""Rows that are tried before a stretch counts as none: with rows left out and groups in groups there are two ways to the power
+of its rows. Giving up, and cutting the stretch, can only make the checker miss a round."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class SequenceReading:
         at = {row.position: place for place, row in enumerate(self.rows)}
         held = [(at[event.position], slot) for slot, place in enumerate(delivery.places) for event in place]
         self.delivered = tuple((slot, place) for place, slot in sorted(held))
-        return any(way == self.delivered for way in self.ways(self.delivered[0][1]))
+        ordered = all(list(place) == sorted(place, key=lambda event: event.position) for place in delivery.places)
+        return ordered and any(way == self.delivered for way in self.ways(self.delivered[0][1]))
 
     def members(self, taken: Taken) -> Members:
         """What each slot holds; before the way ends, some hold nothing yet."""
@@ -96,7 +97,8 @@ class SequenceReading:
             yield from self._along(chain, at + 1, after)
 
     def _around(self, loop: Loop, count: int, stand: Stand) -> Iterator[Stand]:
-        """A round that takes no row counts only up to the smallest number. With STEPWISE rows may be left out between rounds."""
+        """A round that takes no row counts only up to the smallest number. With STEPWISE rows may be left out between
+        rounds."""
         if count >= loop.least:
             yield stand
         if loop.most is not None and count >= loop.most:
@@ -188,8 +190,8 @@ class SequenceRounds:
 
 
 class RoundsFrom:
-    """Rounds that begin with an event in a slot, and end among the rows of its key after it. No condition ties the slot to others,
-    so they are the same for every event that fits it."""
+    """Rounds that begin with an event in a slot, and end among the rows of its key after it. No condition ties the slot to
+    others, so they are the same for every event that fits it."""
 
     def __init__(self, conjunction: TracedConjunction, slot: int, rows: Sequence[Event]) -> None:
         self.conjunction, self.slot, self.rows = conjunction, slot, rows

@@ -17,9 +17,9 @@ hold of them, as many as it takes, and HAVING is true. A run that no condition t
 is a slot that event validity is about, and e is in the run then.
 
 For a sequence, a round is a shortest stretch of the order in which the rows of one key have a way through the pattern
-(sequences.py). NEXT, the rows of a run next to each other and the limits of time belong to Φ for conjunction validity, as WITHIN
-does. Event validity is about the row that a relation can begin with, if no condition ties it to other rows. A round for e
-is a way that begins with e, and leaves out as many rows as it wants.
+(sequences.py). NEXT, the rows of a run next to each other and the limits of time belong to Φ for conjunction validity, as
+WITHIN does. Event validity is about the row that a relation can begin with, if no condition ties it to other rows. A round
+for e is a way that begins with e, and leaves out as many rows as it wants.
 
 WITHIN counts as part of Φ for conjunction validity; for event validity it does not, since no event could have infinitely
 many partners within a window: the window is then exactly what loses the event.

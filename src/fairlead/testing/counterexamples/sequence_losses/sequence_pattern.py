@@ -1,6 +1,6 @@
 """Random patterns of sequences, small enough to shrink: a chain of parts, each an element, a group or alternatives.
 
-    Part("NEXT", (Item("A", "a", "+"),))      … NEXT A a+
+    Part("NEXT", (DrawnElement("A", "a", "+"),))      … NEXT A a+
     conditions                                texts that name elements by their alias; who drops an element drops them too
 
 Takes: a source of chance. Gives: a pattern and its text. Never: checks that the language accepts it (compiling does).
@@ -21,7 +21,7 @@ WITHIN = "WITHIN 8 SECONDS"
 
 
 @dataclass(frozen=True)
-class Item:
+class DrawnElement:
     """An element. `count`: `[2]` or a quantifier; `end`: SHORTEST; `until`: the smallest x that ends it."""
 
     type: str
@@ -42,7 +42,7 @@ class Part:
     """`word`: what stands before it. Several items are a group, joined by NEXT, THEN or ELSE, with a quantifier of its own."""
 
     word: str
-    items: tuple[Item, ...]
+    items: tuple[DrawnElement, ...]
     joined: str = ""
     count: str = ""
     end: str = ""
@@ -54,13 +54,13 @@ class Part:
 
 
 @dataclass(frozen=True)
-class SequencePattern:
+class DrawnSequence:
     parts: tuple[Part, ...]
     conditions: tuple[str, ...] = ()
     having: tuple[str, ...] = ()
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[DrawnElement, ...]:
         return tuple(item for part in self.parts for item in part.items)
 
     @property
@@ -72,11 +72,11 @@ class SequencePattern:
         text = "".join(f" {part.word} {part.text}" if at else part.text for at, part in enumerate(self.parts))
         return f"({text})" if len(self.parts) == 1 and self.parts[0].joined == "ELSE" and not self.parts[0].count else text
 
-    def then(self, word: str, name: str) -> SequencePattern:
+    def then(self, word: str, name: str) -> DrawnSequence:
         """Followed by an event of another type."""
-        return replace(self, parts=(*self.parts, Part(word, (Item(name, name.lower()),))))
+        return replace(self, parts=(*self.parts, Part(word, (DrawnElement(name, name.lower()),))))
 
-    def match_text(self, others: tuple[SequencePattern, ...] = ()) -> str:
+    def match_text(self, others: tuple[DrawnSequence, ...] = ()) -> str:
         """MATCH, WHERE and HAVING; with the others as further branches."""
         everything = (self, *others)
         conditions = [each for pattern in everything for each in pattern.conditions]
@@ -93,7 +93,7 @@ class SequencePattern:
         until = sum(i.until or 0 for i in self.items)
         return options + groups + 4 * (len(self.conditions) + len(self.having)) + digits + until
 
-    def simpler(self) -> Iterator[SequencePattern]:
+    def simpler(self) -> Iterator[DrawnSequence]:
         for at, part in enumerate(self.parts):
             if len(self.parts) > 1:
                 yield self._with(self.parts[:at] + self.parts[at + 1 :])
@@ -104,13 +104,13 @@ class SequencePattern:
         for at in range(len(self.having)):
             yield replace(self, having=self.having[:at] + self.having[at + 1 :])
 
-    def _with(self, parts: tuple[Part, ...]) -> SequencePattern:
+    def _with(self, parts: tuple[Part, ...]) -> DrawnSequence:
         left = {item.alias for part in parts for item in part.items}
 
         def still(texts: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(each for each in texts if left.issuperset(re.findall(r"\b([abc]\d?)\b", each)))
 
-        return SequencePattern(parts, still(self.conditions), still(self.having))
+        return DrawnSequence(parts, still(self.conditions), still(self.having))
 
 
 def _simpler_parts(part: Part) -> Iterator[Part]:
@@ -129,7 +129,7 @@ def _simpler_parts(part: Part) -> Iterator[Part]:
             yield replace(part, items=(*part.items[:at], smaller, *part.items[at + 1 :]))
 
 
-def _simpler_items(item: Item) -> Iterator[Item]:
+def _simpler_items(item: DrawnElement) -> Iterator[DrawnElement]:
     if item.gap:
         yield replace(item, gap=False)
     if item.until is not None:
@@ -142,13 +142,13 @@ def _simpler_items(item: Item) -> Iterator[Item]:
             yield replace(item, count="+")
 
 
-def drawn_pattern(chance: Random, first: int = 1) -> SequencePattern:
+def drawn_pattern(chance: Random, first: int = 1) -> DrawnSequence:
     """`first`: the number of its first alias, so that two patterns have none in common."""
     timed = chance.random() < 0.3
     names = chance.choice(("AB", "AB", "AAB", "ABC", "A"))
-    used = {name: first - 1 for name in "ABC"}
+    used = dict.fromkeys("ABC", first - 1)
 
-    def item(inside: bool) -> Item:
+    def item(inside: bool) -> DrawnElement:
         name = chance.choice(names)
         used[name] += 1
         alias = name.lower() + (str(used[name]) if used[name] > 1 else "")
@@ -158,7 +158,7 @@ def drawn_pattern(chance: Random, first: int = 1) -> SequencePattern:
         is_run = count not in ("", "[2]")
         end = " SHORTEST" if is_run and chance.random() < 0.35 else ""
         until = chance.choice((1, 2, 3)) if is_run and chance.random() < 0.12 else None
-        return Item(name, alias, count, end, until, timed and chance.random() < 0.5)
+        return DrawnElement(name, alias, count, end, until, timed and chance.random() < 0.5)
 
     parts = []
     for _ in range(chance.choice((1, 1, 2, 2, 2, 3))):
@@ -171,13 +171,13 @@ def drawn_pattern(chance: Random, first: int = 1) -> SequencePattern:
             parts.append(Part(word, (item(True), item(True)), chance.choice(("NEXT", "NEXT", "THEN")), count, end))
         else:
             parts.append(Part(word, (item(True), item(True)), "ELSE", chance.choice(("", "", "+", "?"))))
-    pattern = SequencePattern(tuple(parts))
+    pattern = DrawnSequence(tuple(parts))
     conditions = tuple(_condition(pattern, chance) for _ in range(chance.choice((0, 0, 1, 1, 2))))
     having = (_whole(pattern, chance),) if chance.random() < 0.15 else ()
     return replace(pattern, conditions=tuple(dict.fromkeys(conditions)), having=having)
 
 
-def _condition(pattern: SequencePattern, chance: Random) -> str:
+def _condition(pattern: DrawnSequence, chance: Random) -> str:
     at = chance.randrange(len(pattern.items))
     item, sign, value = pattern.items[at], chance.choice(SIGNS), chance.randrange(4)
     name = f"{item.alias}[2]" if item.count == "[2]" else item.alias
@@ -194,7 +194,7 @@ def _condition(pattern: SequencePattern, chance: Random) -> str:
     return f"{chance.choice(('count({})', 'sum({}.x)')).format(item.alias)} {chance.choice(('<', '<=', '!='))} {value + 1}"
 
 
-def _whole(pattern: SequencePattern, chance: Random) -> str:
+def _whole(pattern: DrawnSequence, chance: Random) -> str:
     item = chance.choice(pattern.items)
     whole = ("count({}) >= 2", "count({}) = 1", "sum({}.x) >= 3", "sum({}.x) = 2", "first({}.x) < last({}.x)")
     return chance.choice(whole).replace("{}", item.alias)

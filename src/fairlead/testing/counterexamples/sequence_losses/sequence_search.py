@@ -2,9 +2,9 @@
 
     python -m fairlead.testing.counterexamples.sequence_losses.sequence_search --cases 3000 --seed 1 [--jobs 2] [--write]
 
-Directed worlds, then random ones, each run with the ten combinations of options. A violation is confirmed (a validity one must survive three times as
-many rounds), shrunk while its cell stays, and kept with the constructs that remain. What fewer constructs lose is not searched again.
-The result is a function of cases and seed.
+Directed worlds, then random ones, each run with the ten combinations of options. A violation is confirmed (a validity one must
+survive three times as many rounds), shrunk while its cell stays, and kept with the constructs that remain. What fewer
+constructs lose is not searched again. The result is a function of cases and seed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -47,7 +47,7 @@ SHOWN_BY = {Property.COVERING_AGREEMENT: "extended", Property.CONJUNCTION_TOTAL_
 @dataclass(frozen=True)
 class FoundLoss:
     options: Options
-    property: Property
+    wanted: Property
     constructs: Constructs
     world: SequenceWorld
     explanation: str
@@ -56,7 +56,7 @@ class FoundLoss:
     def order(self) -> tuple[object, ...]:
         return (
             OPTIONS.index(self.options),
-            list(Property).index(self.property),
+            list(Property).index(self.wanted),
             len(self.constructs),
             *sorted(list(Construct).index(each) for each in self.constructs),
         )
@@ -70,17 +70,17 @@ class SequenceFindings:
     judged: Counter[tuple[str, Property]] = field(default_factory=Counter)
 
     def is_lost(self, options: Options, wanted: Property, constructs: Constructs) -> bool:
-        mine = (each for each in self.losses if each.options == options and each.property is wanted)
+        mine = (each for each in self.losses if each.options == options and each.wanted is wanted)
         return any(covers(each.constructs, constructs, wanted) for each in mine)
 
     def keep(self, loss: FoundLoss) -> None:
-        if not self.is_lost(loss.options, loss.property, loss.constructs):
+        if not self.is_lost(loss.options, loss.wanted, loss.constructs):
             self.losses = [each for each in self.losses if not _is_richer(each, loss)] + [loss]
 
 
 def _is_richer(one: FoundLoss, other: FoundLoss) -> bool:
-    same = one.options == other.options and one.property is other.property
-    return same and covers(other.constructs, one.constructs, one.property)
+    same = one.options == other.options and one.wanted is other.wanted
+    return same and covers(other.constructs, one.constructs, one.wanted)
 
 
 @dataclass(frozen=True)
@@ -122,16 +122,20 @@ def confirmed(world: SequenceWorld, options: Options, wanted: Property, here: Se
 
 
 def search_sequences(
-    cases: int, seed: int, jobs: int = 1, report: Callable[[str], None] = lambda line: None
+    cases: int,
+    seed: int,
+    jobs: int = 1,
+    report: Callable[[str], None] = lambda line: None,
+    some: Sequence[Options] = OPTIONS,
 ) -> SequenceFindings:
     """Options are independent, so they are searched in parallel; the result does not depend on `jobs`."""
     findings = SequenceFindings()
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         work = partial(search_options, cases, seed)
-        for options, found in zip(OPTIONS, pool.map(work, OPTIONS) if pool else map(work, OPTIONS), strict=True):
+        for options, found in zip(some, pool.map(work, some) if pool else map(work, some), strict=True):
             findings.losses += found.losses
             findings.judged |= found.judged
-            lost = {each.property for each in found.losses}
+            lost = {each.wanted for each in found.losses}
             report(f"{options[0].code}-{options[1].code}: {len(lost)} properties lost, {len(found.losses)} entries")
     findings.losses.sort(key=lambda each: each.order)
     return findings
@@ -202,12 +206,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=3000, help="random worlds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="processes; the result does not depend on it")
-    parser.add_argument("--write", action="store_true", help="write guarantees/sequences.json and its table in docs/guarantees.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write guarantees/sequences.json and its table in docs/guarantees.md"
+    )
     options = parser.parse_args(arguments)
     found = search_sequences(options.cases, options.seed, options.jobs, partial(print, file=sys.stderr, flush=True))
     for each in found.losses:
         codes = " + ".join(one.code for one in Construct if one in each.constructs)
-        print(f"{each.options[0].code}-{each.options[1].code} {each.property}: {codes}")
+        print(f"{each.options[0].code}-{each.options[1].code} {each.wanted}: {codes}")
     if options.write:
         write_sequences(sequences_json(found, options.cases, options.seed))
     return 0

@@ -38,15 +38,13 @@ def sequences_json(findings: SequenceFindings, cases: int, seed: int) -> dict[st
         lost.append(
             {
                 "cell": cell_of_options(loss.options),
-                "property": str(loss.property),
+                "property": str(loss.wanted),
                 "constructs": [each.code for each in Construct if each in loss.constructs],
                 "trace": name,
                 "violation": loss.explanation,
             }
         )
-    judged = {
-        cell: {str(each): findings.judged[cell, each] for each in Property} for cell in map(cell_of_options, OPTIONS)
-    }
+    judged = {cell: {str(each): findings.judged[cell, each] for each in Property} for cell in map(cell_of_options, OPTIONS)}
     return {"cases": cases, "seed": seed, "horizon": HORIZON, "judged": judged, "lost": lost, "traces": traces}
 
 

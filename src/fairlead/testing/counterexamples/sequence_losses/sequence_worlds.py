@@ -22,7 +22,7 @@ from fairlead.language import compile_text
 from fairlead.model.plans.options import Disposal, Matching
 from fairlead.model.plans.plan import Plan
 from fairlead.testing.counterexamples.clause_worlds import STEPS, Happening, delivered, events_of_records
-from fairlead.testing.counterexamples.sequence_losses.sequence_pattern import WITHIN, SequencePattern, drawn_pattern
+from fairlead.testing.counterexamples.sequence_losses.sequence_pattern import WITHIN, DrawnSequence, drawn_pattern
 from fairlead.testing.properties.trace import Trace, trace_of
 
 ADVANCE = 2
@@ -36,17 +36,17 @@ KINDS = ("equal", "equal", "equal", "observer", "observer", "extended", "extende
 @dataclass(frozen=True)
 class SequenceWorld:
     """The last `period` events occur `rounds` times, each round `shift` seconds later. `clauses`: PER, WITHIN, LIMIT. `words`:
-    how p1 and p2 go on, `NEXT` or `THEN`, where they do."""
+    how p1 and p2 continue, `NEXT` or `THEN`, where they do."""
 
     kind: str
-    pattern: SequencePattern
+    pattern: DrawnSequence
     happenings: tuple[Happening, ...]
     period: int = 0
     rounds: int = 1
     shift: int = 0
     clauses: tuple[str, ...] = ()
     words: tuple[str, str] = ("THEN", "THEN")
-    other: SequencePattern | None = None
+    other: DrawnSequence | None = None
     seen: str = ""
     """The type of which the observer has single events; the first, if it is not said."""
 
@@ -115,9 +115,7 @@ class SequenceWorld:
         return [f"{text}\n{line}" for text, line in zip(self.subscriptions(), lines, strict=True)] if lines else []
 
     def records(self) -> list[dict[str, Any]]:
-        return [
-            {"type": each.type} | {name: getattr(each, name) for name in self.attributes} for each in self.unrolled
-        ]
+        return [{"type": each.type} | {name: getattr(each, name) for name in self.attributes} for each in self.unrolled]
 
 
 def rules_of_sequences(types: list[str], texts: list[str]) -> str:
@@ -191,8 +189,8 @@ def sequence_world(seed: int, number: int) -> SequenceWorld:
     return SequenceWorld(kind, pattern, made, period, ROUNDS if period else 1, shift, tuple(clauses), words, other)
 
 
-def _events(pattern: SequencePattern, late: str, chance: Random, subscriber: str, most: int) -> list[Happening]:
-    """Of its types, at random or in the order of its elements; those that go on among them and at the end."""
+def _events(pattern: DrawnSequence, late: str, chance: Random, subscriber: str, most: int) -> list[Happening]:
+    """Of its types, at random or in the order of its elements; those of what follows among them and at the end."""
     names: list[str] = []
     if chance.random() < 0.5:
         names = [chance.choice(pattern.items).type for _ in range(chance.randint(min(3, most), most))]
