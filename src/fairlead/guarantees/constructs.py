@@ -23,39 +23,40 @@ from fairlead.model.plans.sequence import Chain, Choice, Loop, SequencePart, Tak
 
 
 class Construct(Enum):
-    """Each with its name in the table and in words."""
+    """Each in words."""
 
-    THEN = ("THEN", "rows may be left out (THEN)")
-    NEXT = ("NEXT", "rows next to each other (NEXT, counted elements)")
-    LONGEST = ("LONGEST", "a run or group that takes as many rows as it can")
-    SHORTEST = ("SHORTEST", "a run or group that takes as few rows as it can")
-    ENDLESS = ("ENDLESS", "a run or group without a largest number")
-    OPTIONAL = ("OPTIONAL", "a run or group that can be empty")
-    GROUP = ("GROUP", "a quantified group")
-    ELSE = ("ELSE", "alternatives (ELSE)")
-    UNTIL = ("UNTIL", "a run that ends before an event (UNTIL)")
-    CONDITION = ("WHERE", "conditions on single events")
-    LINK = ("LINK", "conditions between elements")
-    PREV = ("PREV", "conditions with prev")
-    AGGREGATE = ("AGGREGATE", "conditions with an aggregate of a run so far")
-    HAVING = ("HAVING", "conditions on whole runs (HAVING)")
-    PER = ("PER", "a key (PER)")
-    LIMIT = ("LIMIT", "a largest number of relations (LIMIT)")
-    OR = ("OR", "several branches (OR)")
-    WITHIN = ("WITHIN", "a limit of time (WITHIN)")
-    PREVIOUS = ("OF PREVIOUS", "limits of time from row to row (OF PREVIOUS)")
+    THEN = "rows may be left out"
+    NEXT = "rows next to each other (NEXT, counted elements)"
+    LONGEST = "a run or group that takes as many rows as it can"
+    SHORTEST = "a run or group that takes as few rows as it can"
+    ENDLESS = "a run or group without a largest number"
+    OPTIONAL = "a run or group that can be empty"
+    GROUP = "a quantified group"
+    ELSE = "alternatives"
+    UNTIL = "a run that ends before an event"
+    WHERE = "conditions on single events"
+    LINK = "conditions between elements"
+    PREV = "conditions with prev"
+    AGGREGATE = "conditions with an aggregate of a run so far"
+    HAVING = "conditions on whole runs"
+    PER = "a key"
+    LIMIT = "a largest number of relations"
+    OR = "several branches"
+    WITHIN = "a limit of time"
+    OF_PREVIOUS = "limits of time from row to row"
 
     @property
     def code(self) -> str:
-        return self.value[0]
+        """Its name in the table and in explanations."""
+        return self.name.replace("_", " ")
 
     @property
     def words(self) -> str:
-        return self.value[1]
+        return self.value
 
 
 Constructs = frozenset[Construct]
-LIMITS_OF_TIME = frozenset({Construct.WITHIN, Construct.PREVIOUS})
+LIMITS_OF_TIME = frozenset({Construct.WITHIN, Construct.OF_PREVIOUS})
 
 
 def constructs_of(subscription: Subscription, branch: Branch) -> Constructs:
@@ -69,7 +70,7 @@ def constructs_of(subscription: Subscription, branch: Branch) -> Constructs:
         Construct.LIMIT: subscription.limit,
         Construct.OR: len(subscription.branches) > 1,
         Construct.WITHIN: subscription.within_us is not None,
-        Construct.PREVIOUS: any(each.gap_us is not None for each in takes(branch.sequence)),
+        Construct.OF_PREVIOUS: any(each.gap_us is not None for each in takes(branch.sequence)),
     }
     return frozenset(found | {construct for construct, is_there in said.items() if is_there})
 
@@ -114,7 +115,7 @@ def _of_condition(predicate: Predicate) -> Iterator[Construct]:
     elif len(predicate.slots) > 1:
         yield Construct.LINK
     elif not any(isinstance(each, Previous) for each in read):
-        yield Construct.CONDITION
+        yield Construct.WHERE
 
 
 def sequence_cell(subscription: Subscription, branch: Branch) -> str:
@@ -197,6 +198,6 @@ def free_beginnings(branch: Branch) -> tuple[int, ...]:
     ended = {each.slot for each in takes(branch.sequence) if each.until is not None}
     tied = {slot for each in branch.having for slot in each.slots} | ended
     for each in branch.predicates:
-        if {*_of_condition(each)} != {Construct.CONDITION}:
+        if {*_of_condition(each)} != {Construct.WHERE}:
             tied |= {*each.slots}
     return tuple(sorted({each.slot for each in first_takes(branch.sequence)} - tied))

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
+from fairlead.guarantees.constructs import Construct
+
+NEXT, THEN = Construct.NEXT.code, Construct.THEN.code
 SIGNS = ("<", "<=", "=", "!=", ">", ">=")
 QUANTIFIERS = ("+", "+", "*", "?", "{2,}", "{1,2}", "{2,3}", "{2}")
 ROUNDS = ("+", "+", "*", "?", "{2}", "{1,2}", "{2,}")
@@ -122,8 +125,8 @@ def _simpler_parts(part: Part) -> Iterator[Part]:
         yield replace(part, count="", end="")
     if part.end:
         yield replace(part, end="")
-    if part.joined == "THEN":
-        yield replace(part, joined="NEXT")
+    if part.joined == THEN:
+        yield replace(part, joined=NEXT)
     for at, item in enumerate(part.items):
         for smaller in _simpler_items(item):
             yield replace(part, items=(*part.items[:at], smaller, *part.items[at + 1 :]))
@@ -162,13 +165,13 @@ def drawn_pattern(chance: Random, first: int = 1) -> DrawnSequence:
 
     parts = []
     for _ in range(chance.choice((1, 1, 2, 2, 2, 3))):
-        word, kind = chance.choice(("NEXT", "NEXT", "THEN")), chance.random()
+        word, kind = chance.choice((NEXT, NEXT, THEN)), chance.random()
         if kind < 0.76:
             parts.append(Part(word, (item(False),)))
         elif kind < 0.88:
             count = chance.choice(ROUNDS)
             end = " SHORTEST" if count != "{2}" and chance.random() < 0.3 else ""
-            parts.append(Part(word, (item(True), item(True)), chance.choice(("NEXT", "NEXT", "THEN")), count, end))
+            parts.append(Part(word, (item(True), item(True)), chance.choice((NEXT, NEXT, THEN)), count, end))
         else:
             parts.append(Part(word, (item(True), item(True)), "ELSE", chance.choice(("", "", "+", "?"))))
     pattern = DrawnSequence(tuple(parts))

@@ -22,7 +22,7 @@ from fairlead.language import compile_text
 from fairlead.model.plans.options import Disposal, Matching
 from fairlead.model.plans.plan import Plan
 from fairlead.testing.counterexamples.clause_worlds import STEPS, Happening, delivered, events_of_records
-from fairlead.testing.counterexamples.sequence_losses.sequence_pattern import WITHIN, DrawnSequence, drawn_pattern
+from fairlead.testing.counterexamples.sequence_losses.sequence_pattern import NEXT, THEN, WITHIN, DrawnSequence, drawn_pattern
 from fairlead.testing.properties.trace import Trace, trace_of
 
 ADVANCE = 2
@@ -36,7 +36,7 @@ KINDS = ("equal", "equal", "equal", "observer", "observer", "extended", "extende
 @dataclass(frozen=True)
 class SequenceWorld:
     """The last `period` events occur `rounds` times, each round `shift` seconds later. `clauses`: PER, WITHIN, LIMIT. `words`:
-    how p1 and p2 continue, `NEXT` or `THEN`, where they do."""
+    how p1 and p2 continue, where they do."""
 
     kind: str
     pattern: DrawnSequence
@@ -45,7 +45,7 @@ class SequenceWorld:
     rounds: int = 1
     shift: int = 0
     clauses: tuple[str, ...] = ()
-    words: tuple[str, str] = ("THEN", "THEN")
+    words: tuple[str, str] = (THEN, THEN)
     other: DrawnSequence | None = None
     seen: str = ""
     """The type of which the observer has single events; the first, if it is not said."""
@@ -175,7 +175,7 @@ def sequence_world(seed: int, number: int) -> SequenceWorld:
         clauses.append(WITHIN)
     if chance.random() < 0.12:
         clauses.append("LIMIT 2")
-    words = chance.choice(("NEXT", "THEN")), chance.choice(("NEXT", "THEN"))
+    words = chance.choice((NEXT, THEN)), chance.choice((NEXT, THEN))
     late = {"extended": "D", "sibling": "DE"}.get(kind, "")
     periodic = kind == "equal" and chance.random() < 0.6
     subscriber = "p2" if kind == "observer" and chance.random() < 0.7 else "p4"
@@ -228,7 +228,7 @@ def simpler_worlds(world: SequenceWorld) -> Iterator[SequenceWorld]:
         yield replace(world, clauses=world.clauses[:at] + world.clauses[at + 1 :])
     for smaller in world.pattern.simpler():
         yield replace(world, pattern=smaller)
-    for word in ("NEXT", "THEN"):
+    for word in (NEXT, THEN):
         if world.words != (word, word):
             yield replace(world, words=(word, word))
     for at, each in enumerate(events):
