@@ -75,6 +75,14 @@ DIRECTED_SEQUENCES = (
         _events("D A D E E"),
         words=(NEXT, NEXT),
     ),
+    # keys that complete in opposite orders
+    SequenceWorld(
+        "sibling",
+        DrawnSequence((A,)),
+        _events("A:0,0 A:0,1 D:0,1 D:0,0 E:0,0 E:0,1"),
+        clauses=("PER k",),
+        words=(NEXT, NEXT),
+    ),
     # the next relation of the plain pattern begins while the extended one waits
     SequenceWorld(
         "extended",
