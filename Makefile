@@ -82,6 +82,7 @@ search: .venv/installed-dev  ## search counterexamples for all options, clauses 
 	$(BIN)/python -m fairlead.testing.counterexamples.search --cases 1000 --seed 1 --jobs 2 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.search --more --cases 100 --seed 1 --jobs 2 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 --write
+	$(BIN)/python -m fairlead.testing.counterexamples.sequence_losses.sequence_search --cases 2000 --seed 1 --jobs 2 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.runtime_worlds
 
 grammar: .venv/installed  ## generate the parser's tables, after a change of grammar.lark

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fairlead.model.events.event import Event
@@ -294,3 +296,13 @@ def test_events_of_two_types_that_nobody_names_as_one_may_change_places() -> Non
     events = [{"type": "Q", "x": 0, "by": "p3"}, {"type": "A", "x": 1, "by": "p3"}]
     assert CHECKERS[Property.TYPE_FIFO_ORDER](run_orders(rules, events, {"p1": (1, 0), "p2": (0, 1)})) is None
     assert CHECKERS[Property.TYPE_TOTAL_ORDER](run_orders(rules, events, {"p1": (1, 0), "p2": (0, 1)})) is None
+
+
+def test_an_absence_is_decided_by_events_that_its_subscription_reads() -> None:
+    """Other events tell it no time: after them, what it waits for is no complete set that it should have delivered."""
+    types = "".join(f"TYPE {name} (at TIMESTAMP) TIME at\n" for name in "ANC")
+    text = f"{types}SUBSCRIPTION p1 MATCH A a WITHOUT N n WITHIN 2 SECONDS OF a"
+    trace = trace_from(text, terse("A:8 A:8 A:9 A:10 C:14", "at"))
+    assert trace.deliveries == ()
+    assert CHECKERS[Property.CONJUNCTION_VALIDITY](trace) is None
+    assert CHECKERS[Property.CONJUNCTION_VALIDITY](replace(trace_from(text, terse("A:8 A:8 A:9 N:14", "at")), deliveries=()))

@@ -6,7 +6,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import LanguageError
-from fairlead.guarantees.derive import derive
+from fairlead.guarantees.derive import counterexample_named, derive
 from fairlead.language import compile_text
 from fairlead.model.guarantee import Property
 from fairlead.model.plans.plan import Plan
@@ -143,9 +143,9 @@ def lost(rules: str) -> set[Property]:
 
 def test_guarantees_promise_nothing_that_no_search_has_shown() -> None:
     assert lost(S + "A a AND B b") == set()
-    assert lost(S + "A a AND B b RETAIN a 1 EVENT") == {
+    assert lost(S + "A a AND B b RETAIN a 1 EVENT") == {Property.EVENT_VALIDITY, Property.COVERING_AGREEMENT}
+    assert lost(S + "A a AND B b WHERE a.k = b.k RETAIN a 1 EVENT DISPOSAL INFIX") > {
         Property.CONJUNCTION_VALIDITY,
-        Property.EVENT_VALIDITY,
         Property.COVERING_AGREEMENT,
         Property.CONJUNCTION_TOTAL_ORDER,
     }
@@ -156,6 +156,15 @@ def test_guarantees_promise_nothing_that_no_search_has_shown() -> None:
         Property.CONJUNCTION_AGREEMENT,
         Property.DISJUNCTION_TOTAL_ORDER,
     }
+    assert lost(S + "A a RETAIN a 1 EVENT") == set()
+    assert lost(S + "A a RETAIN a 5 SECONDS") == {Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY}
+
+
+def test_what_a_bound_loses_has_a_trace_or_says_that_it_is_not_shown() -> None:
+    for rules in ("A a AND B b RETAIN a 1 EVENT", "A a AND T t", "A a[2] AND B b WHERE a[1].k < b.k RETAIN b 5 SECONDS BATCH"):
+        for each in derive(plan_of(S + rules))["S"]:
+            found = counterexample_named(each.trace) if each.trace else None
+            assert each.kept or "not shown" in each.reason or (found is not None and found.violates is each.property), each
 
 
 def told(rules: str, events: list[dict[str, object]], position: int) -> str:

@@ -126,10 +126,22 @@ def _passes_over(subscription: Subscription) -> bool:
 
 def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
     """Each key has its own queues; orders hold within one. A single event does not wait and stays in order."""
-    if not subscription.per or wanted not in ORDERS or len(branch.slots) == 1:
+    if all(map(_is_bucket, subscription.per)) or wanted not in ORDERS or len(branch.slots) == 1:
         return None
     why = "each key has its own queues: the order holds within a key; a key that completes sooner delivers sooner"
     return Guarantee(wanted, Verdict.PER_KEY, f"PER {', '.join(subscription.per)}", why, f"{PAGE}, PER")
+
+
+def kept_per_bucket(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """A bucket is a key; late events go to their own."""
+    if not any(map(_is_bucket, subscription.per)) or wanted not in ORDERS or len(branch.slots) == 1:
+        return None
+    why = "each bucket has its own queues: the order holds within a bucket; a late event completes one of an earlier bucket"
+    return Guarantee(wanted, Verdict.PER_KEY, f"PER {', '.join(subscription.per)}", why, f"{PAGE}, PER")
+
+
+def _is_bucket(part: str) -> bool:
+    return "bucket(" in part
 
 
 _OLDER_LATER = "an event that a run leaves in its queue can be delivered after newer ones"
@@ -174,6 +186,7 @@ CLAIMS: Mapping[str, Claim] = {
     "LIMIT": lost_by_limit,
     "LIMIT over keys": lost_by_limit_over_keys,
     "PER": kept_per_key,
+    "PER bucket": kept_per_bucket,
     "runs": lost_by_runs,
     "HAVING": lost_by_having,
 }

@@ -2,7 +2,7 @@
 
     1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, LIMIT, PER,
        runs, HAVING, runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json,
-       runtimes.json).
+       runtimes.json). A branch that is a sequence has one rule (sequences.py).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
@@ -20,12 +20,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
-from fairlead.guarantees.bounds import CAUTIOUS
+from fairlead.guarantees.bounds import ALL_CLAIMS, BOUNDS
 from fairlead.guarantees.clause_traces import load_clause_traces
-from fairlead.guarantees.clauses import CLAIMS
 from fairlead.guarantees.options import cell_of, clause_cell, entry_for, lost_by_options
 from fairlead.guarantees.runtime_traces import runtime_counterexample
 from fairlead.guarantees.runtimes import Runtime, kept_if, lost_by_runtime
+from fairlead.guarantees.sequence_traces import load_sequence_traces
+from fairlead.guarantees.sequences import of_sequence
 from fairlead.guarantees.shape import free_slots, shape_of
 from fairlead.guarantees.table import Counterexample, load_more, load_table, table_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
@@ -81,8 +82,8 @@ def _asked(subscription: Subscription) -> Hashable:
 
 
 def _asked_of_branch(branch: Branch) -> Hashable:
-    """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
-    several = len(branch.queue_types) < len(branch.slots)
+    """A condition on one event matters only if several instances of a type can differ in it (shape.alike), or in a sequence."""
+    several = len(branch.queue_types) < len(branch.slots) or branch.sequence is not None
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
     bounds = branch.retained, branch.tables, branch.sequence
     return branch.elements, branch.slots, conditions, branch.clauses, branch.kept, branch.upto, branch.having, bounds
@@ -90,8 +91,6 @@ def _asked_of_branch(branch: Branch) -> Hashable:
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
     """The worst verdict of any rule for any branch; the first such one in the order of branches and rules."""
-    if subscription.has_sequences:
-        return Guarantee(wanted, Verdict.LOST, "a sequence", "not searched for sequences, so nothing is promised")
     verdict = _kept(plan, subscription, wanted, runtime)
     for branch, said in zip(subscription.branches, by_rules, strict=True):
         by_runtime = lost_by_runtime(plan, subscription, branch, wanted, runtime)
@@ -104,14 +103,15 @@ def _by_rules(plan: Plan, subscription: Subscription, wanted: Property) -> ByBra
 
 
 def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Property) -> Iterator[Guarantee]:
-    if subscription.has_sequences:
+    if branch.sequence is not None:
+        found = of_sequence(subscription, branch, wanted)
+        if found.verdict is not Verdict.KEPT:
+            yield found
         return
     by_options = lost_by_options(subscription, branch, wanted, plan.catalogue)
     if by_options is not None:
         yield by_options
-    cautious = (claim(subscription, branch, wanted, plan.catalogue) for claim in CAUTIOUS)
-    yield from (each for each in cautious if each is not None)
-    for clause, claim in CLAIMS.items():
+    for clause, claim in ALL_CLAIMS.items():
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:
             shape = shape_of(branch, plan.catalogue)
@@ -123,6 +123,10 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
                 yield replace(claimed, trace=shown.name)
             elif clause == "HAVING" or (clause == "runs" and load_clause_traces().judged(wanted) < CASES_WITH_RUNS):
                 yield replace(claimed, reason="not shown to be kept: too few cases with runs were searched")
+            elif clause in BOUNDS:
+                yield replace(
+                    claimed, reason="not shown to be kept: no trace shows a loss, and no argument covers this pattern"
+                )
 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:
@@ -148,6 +152,8 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         why = "among subscribers that read the same types, since each of their events can decide an absence"
     elif wanted is Property.CONJUNCTION_AGREEMENT and subscription.limit is not None and len(subscription.branches) > 1:
         why = "among subscribers with the same branches, since LIMIT counts the relations of all of them"
+    if subscription.has_sequences:
+        return Guarantee(wanted, Verdict.KEPT, "", why, _of_sequences(subscription, wanted))
     if subscription.has_runs:  # the cases of other patterns say nothing about runs
         return Guarantee(
             wanted, Verdict.KEPT, "", why, f"none found in {load_clause_traces().judged(wanted):,} cases with runs"
@@ -156,11 +162,19 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {judged:,} cases")
 
 
+def _of_sequences(subscription: Subscription, wanted: Property) -> str:
+    """By which the branches that are sequences keep the property."""
+    return next(of_sequence(subscription, each, wanted).source for each in subscription.branches if each.sequence is not None)
+
+
 def counterexample_named(trace: str) -> Counterexample | None:
     """The stored trace of a loss, by `Guarantee.trace`."""
     clause = load_clause_traces().by_name.get(trace)
     if clause is not None:
         return load_clause_traces().counterexample(clause)
+    of_sequences = load_sequence_traces()
+    if trace in of_sequences.by_name:
+        return of_sequences.counterexample(of_sequences.by_name[trace])
     for table in (load_table, load_more):
         entry = table().by_name.get(trace)
         if entry is not None:
@@ -177,6 +191,11 @@ def counterexample(source: Plan | Subscription, wanted: Property, subscription: 
         lost = [each for verdicts in chosen for each in verdicts if each.property is wanted and each.trace]
         return counterexample_named(lost[0].trace) if lost else None
     for branch in source.branches:
+        if branch.sequence is not None:
+            shown = of_sequence(source, branch, wanted)
+            if shown.trace:
+                return counterexample_named(shown.trace)
+            continue
         entry = entry_for(source, branch, wanted)
         if entry is not None:
             return table_of(entry.cell).counterexample(entry)

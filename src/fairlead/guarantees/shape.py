@@ -23,6 +23,7 @@ from functools import lru_cache, wraps
 from itertools import combinations
 from typing import Protocol, TypeVar
 
+from fairlead.guarantees.constructs import free_beginnings
 from fairlead.model.events.types import Catalogue
 from fairlead.model.expressions.expression import render_condition
 from fairlead.model.plans.options import Matching
@@ -184,7 +185,10 @@ def oldest_slot(branch: Branch, name: str, matching: Matching) -> int:
 
 def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None = None) -> tuple[int, ...]:
     """The slots that event validity is about: no link and no clause about other events touches them, and later partners fit,
-    since the slot is the oldest instance of its type, or a run that HAVING does not name."""
+    since the slot is the oldest instance of its type, or a run that HAVING does not name. Of a sequence, what a relation can
+    begin with."""
+    if branch.sequence is not None:
+        return free_beginnings(branch)
     tied = links(branch, catalogue)
     bound = frozenset().union(*tied, *(each.anchors for each in branch.noting), *(each.slots for each in branch.having))
     oldest = {oldest_slot(branch, name, matching) for name in branch.queue_types}

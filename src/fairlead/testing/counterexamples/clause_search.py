@@ -1,5 +1,5 @@
-"""The losses caused by WITHIN, PER, WITHOUT … WITHIN and overlapping types, by search: a trace for every loss that the rules
-claim.
+"""The losses caused by WITHIN, PER, WITHOUT … WITHIN, overlapping types, runs, RETAIN and tables, by search: a trace for every
+loss that the rules claim.
 
     python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 [--write]
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from fairlead.errors import LanguageError
-from fairlead.guarantees.clauses import CLAIMS
+from fairlead.guarantees.bounds import ALL_CLAIMS
 from fairlead.guarantees.options import entry_for
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
@@ -103,7 +103,7 @@ def claims_of(world: ClauseWorld, cell: PaperCell) -> Iterator[Backing]:
     branch = subscription.branches[0]
     shape = shape_of(branch, plan.catalogue)
     for wanted in _judged(world):
-        said = CLAIMS[world.clause.value](subscription, branch, wanted, plan.catalogue)
+        said = ALL_CLAIMS[world.clause.value](subscription, branch, wanted, plan.catalogue)
         if said is not None and entry_for(subscription, branch, wanted, plan.catalogue) is None:
             yield Backing(world.clause, wanted, cell, shape)
 
@@ -184,7 +184,9 @@ def _observed(world: ClauseWorld) -> Iterator[ClauseWorld]:
 
 def size_of(world: ClauseWorld) -> tuple[int, ...]:
     events = world.happenings
-    odd = len({each.by for each in events}) + world.where + len(world.anchors) + world.rise + len(world.runs)
+    odd = (
+        len({each.by for each in events}) + world.where + len(world.anchors) + world.rise + len(world.runs) + len(world.bounded)
+    )
     return (len(world.unrolled), len(world.base.pattern.unary), odd, sum(each.x + each.k + abs(each.at) for each in events))
 
 
@@ -208,6 +210,8 @@ def _simpler(world: ClauseWorld) -> Iterator[ClauseWorld]:
             yield replace(world, happenings=events[:at] + events[at + 1 :], period=world.period - inside)
     if world.period and world.rounds > 1:
         yield replace(world, rounds=world.rounds - 1)
+    if len(world.bounded) > 1:
+        yield from (replace(world, bounded=(each,)) for each in world.bounded)
     if len(world.runs) > 1:
         yield from (replace(world, runs=(each,)) for each in world.runs)
     pattern = world.base.pattern

@@ -65,7 +65,9 @@ def with_others(made: dict[str, Any], chosen: Collection[AddedClause]) -> dict[s
     def renamed(entry: dict[str, Any], names: dict[str, dict[str, str]]) -> dict[str, Any]:
         return entry | {"trace": names["traces"][entry["trace"]], "steps": names["steps"][entry["steps"]]}
 
+    judged = made["judged"] if any(each.of_runs for each in chosen) else stored["judged"]
     return made | {
+        "judged": judged,
         "lost": [*(renamed(each, again) for each in kept), *(renamed(each, called) for each in made["lost"])],
         "traces": {again["traces"][name]: stored["traces"][name] for name in used["traces"]}
         | {called["traces"][name]: each for name, each in made["traces"].items()},

@@ -1,5 +1,5 @@
 """Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN,
-LIMIT, overlapping types or runs.
+LIMIT, overlapping types, runs, RETAIN, tables or buckets.
 
     ClauseWorld     a scenario, a clause, and events with a time or a key if the clause needs one
 
@@ -30,7 +30,7 @@ from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, Scenar
 from fairlead.testing.properties.trace import Trace, trace_of
 
 SECOND = 1_000_000
-WINDOW, ABSENCE = 5, 3
+WINDOW, ABSENCE, BUCKET = 5, 3, 10
 """Seconds."""
 MOST = 2
 """Relations. With one, no two of a subscriber can be compared."""
@@ -51,12 +51,23 @@ class AddedClause(Enum):
     LIMIT_OVER_KEYS = "LIMIT over keys"
     RUNS = "runs"
     HAVING = "HAVING"
+    RETAIN_EVENTS = "RETAIN EVENTS"
+    RETAIN_EVENTS_BATCH = "RETAIN EVENTS BATCH"
+    RETAIN_TIME = "RETAIN TIME"
+    RETAIN_TIME_BATCH = "RETAIN TIME BATCH"
+    TABLE = "TABLE"
+    BUCKET = "PER bucket"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        if self in (AddedClause.PER, AddedClause.LIMIT_OVER_KEYS):
+        if self in (AddedClause.PER, AddedClause.LIMIT_OVER_KEYS, AddedClause.TABLE):
             return ("k", "x")
-        return {AddedClause.ABSENCE: ("k", "x", "at"), AddedClause.WITHIN: ("x", "at")}.get(self, ("x",))
+        timed = (AddedClause.WITHIN, AddedClause.BUCKET, AddedClause.RETAIN_TIME, AddedClause.RETAIN_TIME_BATCH)
+        return ("k", "x", "at") if self is AddedClause.ABSENCE else ("x", "at") if self in timed else ("x",)
+
+    @property
+    def retains(self) -> bool:
+        return self.value.startswith("RETAIN")
 
     @property
     def of_runs(self) -> bool:
@@ -98,6 +109,10 @@ class ClauseWorld:
     overlap: tuple[str, str] = ("", "")
     """A type, and the type that extends it."""
     runs: tuple[AddedRun, ...] = ()
+    bounded: tuple[str, ...] = ()
+    """RETAIN: the types whose queues it bounds; by number, to what a match needs, and one more with `where`."""
+    table: str = ""
+    """The type of which the pattern reads a table."""
 
     @property
     def unrolled(self) -> tuple[Happening, ...]:
@@ -128,13 +143,18 @@ class ClauseWorld:
                 found.append(f"TYPE {name}{extends}")
             else:
                 found.append(f"TYPE {name} ({attributes}){time}")
-        return sorted(found, key=lambda each: "EXTENDS" in each)
+        made = sorted(found, key=lambda each: "EXTENDS" in each)
+        return [*made, f"TABLE {self.table}T KEY (k) FROM {self.table}"] if self.table and with_clause else made
 
     def subscriptions(self, with_clause: bool = True) -> list[str]:
         if self.clause.of_runs:
             both = self.clause is AddedClause.HAVING
             return run_texts(self.base, self.runs, with_clause or both, with_clause and both)
         texts = subscription_texts(self.base)
+        if self.clause is AddedClause.TABLE:
+            named = f"{self.table} {self.table.lower()}"
+            read = [text.replace(named, f"{self.table}T {self.table.lower()}") for text in texts]
+            return [*read[:1], *(texts if self.base.kind == "observer" else read)[1:]] if with_clause else texts
         without = "PER k" if self.clause is AddedClause.LIMIT_OVER_KEYS else ""
         lines = [self._line(number) if with_clause else without for number in range(len(texts))]
         return [f"{text}\n{line}".rstrip() for text, line in zip(texts, lines, strict=True)]
@@ -147,6 +167,8 @@ class ClauseWorld:
                 return "PER k"
             case AddedClause.WITHIN if not observer:
                 return f"WITHIN {WINDOW} SECONDS"
+            case AddedClause.BUCKET:
+                return f"PER bucket(at, {BUCKET} SECONDS)"
             case AddedClause.LIMIT if not observer:
                 return f"LIMIT {MOST}"
             case AddedClause.LIMIT_OVER_KEYS:
@@ -154,7 +176,19 @@ class ClauseWorld:
             case AddedClause.ABSENCE if not observer:
                 names = slot_names(self.base.pattern, 0)
                 return "\n".join(self._absence(alias, names[slot]) for alias, slot in zip("nm", self.anchors, strict=False))
-        return ""
+        return self._bounds(process) if self.clause.retains and not observer else ""
+
+    def _bounds(self, process: int) -> str:
+        counts = {name: count for pattern in self.base.processes[process] for name, count in pattern.types}
+        batch = " BATCH" if self.clause.value.endswith("BATCH") else ""
+        by_time = self.clause in (AddedClause.RETAIN_TIME, AddedClause.RETAIN_TIME_BATCH)
+
+        def amount(name: str) -> str:
+            events = counts[name] + self.where
+            return f"{WINDOW} SECONDS" if by_time else f"{events} EVENT{'S' * (events > 1)}"
+
+        said = [f"{name.lower()} {amount(name)}{batch}" for name in self.bounded if name in counts]
+        return f"RETAIN {', '.join(said)}" if said else ""
 
     def _absence(self, alias: str, anchor: str) -> str:
         where = f" WHERE {alias}.k = {anchor}.k" if self.where else ""
@@ -232,9 +266,14 @@ def _happening(words: str) -> tuple[Happening, ...]:
     found = []
     for word in words.split():
         name, _, given = word.partition(":")
-        x, k, at, *_ = (*map(int, given.split(",")), 0, 0)
+        x, k, at, *_ = (*map(int, filter(None, given.split(","))), 0, 0, 0)
         found.append(Happening(name, x, k, at))
     return tuple(found)
+
+
+def _kept_of(clause: AddedClause, base: Scenario, words: str, types: str, period: int = 0, shift: int = 0) -> ClauseWorld:
+    """With RETAIN of these types."""
+    return ClauseWorld(clause, base, _happening(words), period, 8 if period else 1, shift, bounded=tuple(types))
 
 
 def _again(pattern: Pattern, words: str, rise: int = 0, anchors: tuple[int, ...] = (0,)) -> ClauseWorld:
@@ -243,10 +282,21 @@ def _again(pattern: Pattern, words: str, rise: int = 0, anchors: tuple[int, ...]
     return ClauseWorld(AddedClause.ABSENCE, _same(pattern), happenings, len(happenings), 8, 10, rise, anchors, where=True)
 
 
+BY_NUMBER = (AddedClause.RETAIN_EVENTS, AddedClause.RETAIN_EVENTS_BATCH)
+BY_TIME = (AddedClause.RETAIN_TIME, AddedClause.RETAIN_TIME_BATCH)
 DIRECTED_CLAUSES = (
     ClauseWorld(AddedClause.WITHIN, _same(ONE), _happening("A:0,0,20 A:0,0,0 A:0,0,21"), period=1, rounds=8, shift=1),
     ClauseWorld(AddedClause.WITHIN, Scenario("extended", PAIR, FURTHER, ()), _happening("A:0,0,0 B:0,0,5 D:0,0,6 A:0,0,6")),
     ClauseWorld(AddedClause.WITHIN, Scenario("extended", TWO, FURTHER, ()), _happening("A:0,0,5 A:0,0,2 A:0,0,6 D:0,0,8")),
+    *(_kept_of(each, _same(ONE), "A:0,0,20 A:0,0,0 A:0,0,21", "A", 1, 1) for each in BY_TIME),
+    *(_kept_of(each, _same(ONE), "A:0,0,999 A:0,0,1", "A", 1, 1) for each in BY_TIME),
+    *(_kept_of(each, _same(EQUAL), "A:1 A:2 B:1 B:3", "AB", 4) for each in BY_NUMBER),
+    *(_kept_of(each, _same(PAIR), "A:1,0,1 A:2,0,1 B:1,0,1", "A", 2) for each in BY_NUMBER),
+    *(_kept_of(each, Scenario("extended", TWO, FURTHER, ()), "A A A A D", "A") for each in BY_NUMBER),
+    ClauseWorld(AddedClause.TABLE, _same(PAIR), _happening("A:0,0 A:0,1 B B B"), table="A"),
+    ClauseWorld(AddedClause.TABLE, _same(EQUAL), _happening("A:1,0 A:2,1 B:2,0 B:1,0"), table="A"),
+    ClauseWorld(AddedClause.TABLE, _same(EQUAL), _happening("A:1,0 A:2,0 B:1,0"), 3, 8, table="A"),
+    ClauseWorld(AddedClause.BUCKET, SIBLINGS, _happening("A:0,0,1 A:0,0,11 B:0,0,11 B:0,0,1 E:0,0,1 E:0,0,11")),
     ClauseWorld(AddedClause.OVERLAP, _same(EQUAL), _happening("B:1 B:2 A:1 A:2"), overlap=("A", "B")),
     ClauseWorld(
         AddedClause.PER,
@@ -270,7 +320,8 @@ DIRECTED_CLAUSES = (
 )
 """Cases that random worlds rarely hit: events that are far too late; keys that complete in opposite orders for two subscribers;
 one that waits for its deadline while the other has not begun to; the same unlucky choice in every round, by the order of the
-queue, by a condition, or because two members decide on the cancellation."""
+queue, by a condition, or because two members decide on the cancellation; a queue from which events leave before their partners
+come, and a table in which they are replaced."""
 
 
 # At random
@@ -310,7 +361,15 @@ def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number
     plain = replace(base, steps=(), period=0, rounds=1)
     shift, where = chance.choice((0, 20)), chance.random() < 0.5
     runs = drawn_runs(base.pattern, clause is AddedClause.HAVING, chance) if clause.of_runs else ()
-    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs)
+    bounded, table = tuple[str, ...](), ""
+    names = [name for name, _ in base.pattern.types]
+    if clause.retains:
+        bounded = tuple(sorted(chance.sample(names, chance.randint(1, len(names)))))
+    if clause is AddedClause.TABLE:
+        table = chance.choice([name for name, count in base.pattern.types if count == 1] or [""])
+        if not table or len(names) < 2:
+            return None
+    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs, bounded, table)
 
 
 def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:

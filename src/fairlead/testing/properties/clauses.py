@@ -27,14 +27,23 @@ def events_of(held: Event | tuple[Event, ...]) -> tuple[Event, ...]:
 
 
 class TraceBetween:
-    """The multicasts by type, in order, and the largest time among them."""
+    """The multicasts by type, in order, and the largest time that they tell a subscription."""
 
     def __init__(self, trace: Trace) -> None:
+        self.all = [each.event for each in trace.in_order]
         self.events: dict[str, list[Event]] = {}
         for each in trace.in_order:
             self.events.setdefault(each.event.type, []).append(each.event)
         self.positions = {name: [event.position for event in events] for name, events in self.events.items()}
-        self.last_time = max((each.event.time for each in trace.multicasts if each.event.time is not None), default=None)
+        self._told: dict[frozenset[str], int | None] = {}
+
+    def told(self, conjunction: TracedConjunction) -> int | None:
+        """By the events that its subscription reads: others do not tell it the time, and decide nothing."""
+        read = conjunction.reads
+        if read not in self._told:
+            times = (each.time for each in self.all if each.type in read and each.time is not None)
+            self._told[read] = max(times, default=None)
+        return self._told[read]
 
     def after(self, name: str, left: Event) -> Iterator[Event]:
         yield from self.events.get(name, [])[bisect_right(self.positions.get(name, []), left.position) :]
@@ -73,9 +82,9 @@ def nothing_before(conjunction: TracedConjunction, clause: NegationBefore, membe
 
 
 def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Members, between: TraceBetween) -> bool:
-    """The deadline has passed within the trace and no event of the whole trace spoils the absence."""
-    anchor = members[absence.anchor]
-    if anchor.time is None or between.last_time is None or between.last_time <= anchor.time + absence.within_us:
+    """The deadline has passed for the subscription within the trace, and no event of the whole trace spoils the absence."""
+    anchor, told = members[absence.anchor], between.told(conjunction)
+    if anchor.time is None or told is None or told <= anchor.time + absence.within_us:
         return False
     return not any(
         event.time is not None

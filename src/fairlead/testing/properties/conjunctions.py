@@ -5,8 +5,12 @@ exactly if the texts are equal. Its *prefixes* are the conjunctions that it exte
 signature, cut where nothing links the two sides (no predicate, THEN or WITHOUT across the cut, no event that fits types on both
 sides).
 
-A conjunction with an absence is decided by all events of its subscription's input, so the types of that input belong to its
-identity.
+A conjunction with an absence, or a sequence that a time can end, is decided by all events of its subscription's input, so the
+types of that input belong to its identity.
+
+A *sequence* has its pattern in its identity, and it extends what it begins with: the first parts of a chain, whether NEXT or
+THEN follows. It is tied to the rest by the order alone; the types of the rest are others, and come after its own in the
+signature.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from fairlead.model.events.types import Catalogue
 from fairlead.model.expressions.expression import Predicate, render_condition
 from fairlead.model.plans.key_parts import key_value
 from fairlead.model.plans.plan import Branch, Subscription
+from fairlead.model.plans.sequence import Chain, SequencePart, Take, canonical_text, ends_by_time, takes
 from fairlead.testing.interpreter import holds
 
 Members = tuple[Any, ...]
@@ -44,7 +49,29 @@ class TracedConjunction:
         """The identities of what it extends, itself last, with how many members each has."""
         slots = self.branch.slots
         cuts = [at for at in range(1, len(slots)) if slots[at - 1].type != slots[at].type and self._splits(at)]
+        if self.branch.sequence is not None:
+            cuts = [at for at in cuts if at in self._beginnings]
         return {self._text(at): at for at in (*cuts, len(slots))}
+
+    @cached_property
+    def _beginnings(self) -> Mapping[int, SequencePart]:
+        """What the sequence begins with, by the number of slots, if those are the first of the signature; the whole too."""
+        tree = self.branch.sequence
+        assert tree is not None
+        found: dict[int, SequencePart] = {len(self.branch.slots): tree}
+        if not isinstance(tree, Chain):
+            return found
+        for count in range(1, len(tree.parts)):
+            part = Chain(tree.parts[:count], tree.skips[: count - 1]) if count > 1 else tree.parts[0]
+            slots = {each.slot for each in takes(part)}
+            if slots == set(range(len(slots))):
+                found[len(slots)] = part
+        return found
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The concrete types that its subscription reads."""
+        return self.subscription.reads(self.catalogue)
 
     @cached_property
     def accepted(self) -> tuple[frozenset[str], ...]:
@@ -134,7 +161,19 @@ class TracedConjunction:
             lines.append(self._noting_text(each, names, members))
         types = {slot.type for slot in branch.slots[:members]}
         lines += sorted(f"key {name} {attributes}" for name, attributes in branch.keys if name in types)
+        lines += [f"retain {name} {each.canonical}" for name, each in branch.retained if name in types]
+        lines += [f"table {name} {key}" for name, key in branch.tables if name in types]
+        if branch.sequence is not None and not isinstance(self._beginnings[members], Take):
+            lines.append(self._sequence_text(self._beginnings[members], names))
         return "\n".join(lines)
+
+    def _sequence_text(self, part: SequencePart, names: list[str]) -> str:
+        conditions = {
+            each.slot: render_condition(each.until.condition, names) for each in takes(part) if each.until is not None
+        }
+        beside = sorted({name for each in self.subscription.branches if each != self.branch for name in each.types})
+        waits = f" beside {beside}" if ends_by_time(part, self.subscription.within_us is not None) else ""
+        return f"sequence {canonical_text(part, names, conditions)}{waits}"
 
     def _counted_beside(self) -> list[str]:
         """The other branches whose relations a LIMIT counts: with others it is another conjunction."""

@@ -13,6 +13,7 @@ from fairlead.model.events.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.testing.properties.clauses import TraceBetween, unmet
 from fairlead.testing.properties.conjunctions import TracedConjunction
+from fairlead.testing.properties.sequences import SequenceReading, keys_of, rows_of
 from fairlead.testing.properties.trace import Trace, TraceDelivery, TraceStream
 
 
@@ -87,8 +88,8 @@ def no_creation(trace: Trace) -> Violation | None:
 def admission(trace: Trace) -> Violation | None:
     """A delivered relation belongs to a conjunction of the process's subscription, fits its signature and satisfies it:
     distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN; each run with as many
-    events as it takes, HAVING true. Whether a run has all that were queued is not checked, since a trace does not tell what
-    is. Absences depend on when they were decided and are not checked here."""
+    events as it takes, HAVING true; of a sequence, a way through the rows of its key. Whether a run has all that were queued is
+    not checked, since a trace does not tell what is. Absences depend on when they were decided and are not checked here."""
     known = {(stream.process, stream.conjunction.identity): stream.conjunction for stream in trace.streams}
     between = TraceBetween(trace)
     for delivery in trace.deliveries:
@@ -106,6 +107,8 @@ def _misfit(conjunction: TracedConjunction, delivery: TraceDelivery, between: Tr
         return _asked(conjunction)
     if len(set(delivery.members)) < len(delivery.members):
         return "an event stands in it twice"
+    if branch.sequence is not None:
+        return None if _is_way(conjunction, delivery, between) else "its pattern has no such way through the rows"
     for slot, place in enumerate(places):
         if any(event.type not in conjunction.accepted[slot] for event in place):
             return f"place {slot + 1} takes {branch.slots[slot].type}"
@@ -119,6 +122,19 @@ def _misfit(conjunction: TracedConjunction, delivery: TraceDelivery, between: Tr
     if within is not None and times and max(times) - min(times) > within:
         return "its events lie further apart than WITHIN allows"
     return unmet(conjunction, members, between, waiting=False)
+
+
+def _is_way(conjunction: TracedConjunction, delivery: TraceDelivery, between: TraceBetween) -> bool:
+    """Some key has all of its events among its rows, and they are a way through the pattern. The rows are those from its first
+    event to its last."""
+    first, last = min(delivery.members), max(delivery.members)
+    events = [each for each in between.all if first <= each.position <= last]
+    keys = dict.fromkeys(key for event in delivery.events for key in keys_of(conjunction, event))
+    rows = [rows_of(conjunction, events, key) for key in keys]
+    mine = set(delivery.members)
+    return any(
+        mine <= {each.position for each in some} and SequenceReading(conjunction, some).admits(delivery) for some in rows
+    )
 
 
 def _asked(conjunction: TracedConjunction) -> str:

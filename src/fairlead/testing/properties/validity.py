@@ -16,6 +16,11 @@ With runs, a stretch satisfies Φ if Φ would have a relation of the events of t
 hold of them, as many as it takes, and HAVING is true. A run that no condition ties to other members and HAVING does not name
 is a slot that event validity is about, and e is in the run then.
 
+For a sequence, a round is a shortest stretch of the order in which the rows of one key have a way through the pattern
+(sequences.py). NEXT, the rows of a run next to each other and the limits of time belong to Φ for conjunction validity, as
+WITHIN does. Event validity is about the row that a relation can begin with, if no condition ties it to other rows. A round
+for e is a way that begins with e, and leaves out as many rows as it wants.
+
 WITHIN counts as part of Φ for conjunction validity; for event validity it does not, since no event could have infinitely
 many partners within a window: the window is then exactly what loses the event.
 
@@ -38,6 +43,7 @@ from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.clauses import TraceBetween, events_of, unmet
 from fairlead.testing.properties.conjunctions import Members, TracedConjunction
 from fairlead.testing.properties.safety import Violation
+from fairlead.testing.properties.sequences import RoundsFrom, SequenceRounds, keys_of, rows_of
 from fairlead.testing.properties.trace import Multicast, Trace, TraceStream
 
 Key = tuple[object, ...]
@@ -171,7 +177,7 @@ def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | No
     between = TraceBetween(trace)
     for stream in trace.streams:
         since = stream.deliveries[-1].time if stream.deliveries else -1
-        rounds = RoundCounter(stream.conjunction, between, {}, windowed=True)
+        rounds = _rounds(stream.conjunction, between)
         for multicast in trace.in_order:
             if multicast.time > since:
                 rounds.feed(multicast.event)
@@ -182,6 +188,12 @@ def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | No
     return None
 
 
+def _rounds(conjunction: TracedConjunction, between: TraceBetween) -> RoundCounter | SequenceRounds:
+    if conjunction.branch.sequence is not None:
+        return SequenceRounds(conjunction)
+    return RoundCounter(conjunction, between, {}, windowed=True)
+
+
 def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
     """An event that depends on no other member's values is delivered, as long as partners arrive."""
     between = TraceBetween(trace)
@@ -189,7 +201,10 @@ def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
         conjunction = stream.conjunction
         free = free_slots(conjunction.branch, conjunction.subscription.matching, conjunction.catalogue)
         for slot in free:
-            found = _left_behind(trace, stream, slot, horizon, between)
+            if conjunction.branch.sequence is not None:
+                found = _row_left_behind(trace, stream, slot, horizon)
+            else:
+                found = _left_behind(trace, stream, slot, horizon, between)
             if found is not None:
                 words = f"{stream.process} never delivers {trace.called(found.event)} although partners keep coming"
                 return Violation(Property.EVENT_VALIDITY, words, missing=found.event)
@@ -213,6 +228,28 @@ def _left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int, bet
                 if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
                     return multicast
         insort(before, gone.get(event.position, inf))
+    return None
+
+
+def _row_left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int) -> Multicast | None:
+    """All rows of the key that were multicast before e and not delivered before it may go first."""
+    conjunction = stream.conjunction
+    before: list[Multicast] = []
+    rounds: dict[object, RoundsFrom] = {}
+    for multicast in trace.in_order:
+        event = multicast.event
+        keys = keys_of(conjunction, event)
+        if keys and event.position not in stream.first_delivery and conjunction.takes(slot, event):
+            first = (stream.first_delivery.get(each.event.position) for each in before)
+            needed = horizon + sum(each is None or each.time > multicast.time for each in first)
+            for key in keys:
+                if key not in rounds:
+                    rows = rows_of(conjunction, [each.event for each in trace.in_order], key)
+                    rounds[key] = RoundsFrom(conjunction, slot, rows)
+                if rounds[key].reach(event, needed):
+                    return multicast
+        if keys:
+            before.append(multicast)
     return None
 
 
