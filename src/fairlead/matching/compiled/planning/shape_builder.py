@@ -69,7 +69,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     shape.orders += [Order(*pair, word) for pair, word in pairs if branch.runs.keys().isdisjoint(pair)]
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
-    if shape.overlapping and shape.anchored:  # an event in several queues may be any of their members
+    if shape.overlapping and shape.anchored and not branch.runs:  # an event in several queues may be any of their members
         here = [SlotField("REF", slot) == counter("NEWEST") for slot in range(shape.size)]
         shape.tests.append(Test(frozenset(range(shape.size)), any_of(*here)))
     for at, clause in enumerate(branch.noting):
