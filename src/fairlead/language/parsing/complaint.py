@@ -55,6 +55,19 @@ _LAST_WORD = re.compile(r"(\w+)\s*$")
 _SIMPLE_CASE = re.compile(r"(?ai)\bCASE\b(?!\s+WHEN\b)(?P<operand>(?:(?!\b(?:WHEN|THEN|END|CASE)\b)[^;]){1,80}?)\bWHEN\b")
 _TEXTS = re.compile(r"'(?>[^']+|'')*+'|--[^\n]*|/\*(?>[^*]+|\*(?!/))*+\*/")
 _BLANKS = re.compile(r"\s+")
+_CALL_IN_KEY = re.compile(
+    rf"\bPER\b(?:(?!\b(?:{'|'.join(CLAUSE_KEYWORDS)}|MATCH)\b)[^;])*?[\s,=](\w+)\s*\(\s*\w+(?:\s*\.\s*\w+)?\s*(?:,[^,;()]*)?$",
+    re.IGNORECASE,
+)
+"""Up to the word that does not fit: a function in PER that is not `bucket(at, 1 HOUR)`."""
+INCOMPLETE = {
+    "TOPIC": ("needs a name and types", "write TOPIC name (Type, …)"),
+    "TABLE": ("needs a name, a key and a type", "write TABLE name KEY (attribute, …) FROM Type"),
+    "RETAIN": ("needs an element and a bound", "write RETAIN x 10 EVENTS or RETAIN x 5 MINUTES, where x is an element"),
+    "LIMIT": ("needs a whole number", "write LIMIT 10"),
+    "KEEP": ("needs the name of an element", "write KEEP x"),
+}
+"""Words that are keywords only with what follows them: what is missing where they stand alone."""
 NEAR = 120
 """Characters around a word that does not fit in which its cause is looked for."""
 CERTAIN = 0.7
@@ -70,7 +83,7 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
-    fault = _simple_case(text, span) or _unclosed_text(text, span)
+    fault = _simple_case(text, span) or _unclosed_text(text, span) or _call_in_key(text, span)
     if fault is not None:
         return fault
     for sign, word in FOREIGN.items():
@@ -103,6 +116,18 @@ def _simple_case(text: str, span: Span) -> Fault | None:
             fix = f"write CASE WHEN {compared} = … THEN … WHEN {compared} = … THEN … END"
             return Fault("L001", Span(found.start(), found.start() + 4), "CASE needs a condition after each WHEN", fix)
     return None
+
+
+def _call_in_key(text: str, span: Span) -> Fault | None:
+    """`PER bucket(at)`, `PER hour(at)`, where the bracket after it does not fit."""
+    start = max(0, span.start - NEAR)
+    found = _CALL_IN_KEY.search(text[start : span.start])
+    if found is None or text[span.start] != ")":
+        return None
+    place = Span(start + found.start(1), start + found.end(1))
+    if found[1].lower() == "bucket":
+        return Fault("L001", place, "bucket() needs an attribute and a duration", "write bucket(at, 1 HOUR)")
+    return Fault("L001", place, f"{found[1]}() cannot be part of a key", "write bucket(at, 1 HOUR), or the name of an attribute")
 
 
 def _unclosed_text(text: str, span: Span) -> Fault | None:
@@ -141,8 +166,9 @@ def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> 
             return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
-    if meant == _upper(token):  # TOPIC is a keyword only with what follows it
-        return Fault("L001", span, f"'{token}' needs a name and types", "write TOPIC name (Type, …)")
+    if meant == _upper(token) and meant in INCOMPLETE:
+        problem, fix = INCOMPLETE[meant]
+        return Fault("L001", span, f"'{token}' {problem}", fix)
     if meant:
         return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
     return None
