@@ -43,7 +43,7 @@ def check(case: Case, rng: Random) -> None:
     lane: int | None
     for lane in lanes:
         engine, found = Engine(plan, kernels_from=lane), list[Relation]()
-        reloads = {rng.randrange(len(batches)) for _ in range(2)}
+        reloads = {rng.randrange(len(batches) + 1) for _ in range(2)}
         for at, columns in enumerate(batches):
             found += engine.feed(columns)
             if at in reloads:
