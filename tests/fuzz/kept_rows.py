@@ -1,6 +1,7 @@
 """Tables in random rules, added to a subscription that is drawn already: beside any element, in any place.
 
-Takes: a random source of its own. Gives: declarations, and a subscription that reads them. Never: changes what is drawn without.
+Takes: a random source of its own. Gives: declarations, and a subscription that reads them. Never: changes what else is
+drawn.
 """
 
 from __future__ import annotations

@@ -205,3 +205,16 @@ def test_blanks_and_comments_stand_between_the_words_of_a_keyword(phrase: str) -
     for gap in GAPS:
         plan = plan_of(phrase.replace("~", gap))
         assert [each.digest for each in plan.subscriptions] == [each.digest for each in plain.subscriptions]
+
+
+def test_why_says_which_condition_no_row_of_a_table_met() -> None:
+    plan = plan_of(S + "A a AND T t WHERE a.k = t.k AND a.v > t.v")
+    rows = [("B", 1, 5), ("A", 1, 4), ("A", 2, 9), ("A", 1, 6)]
+    events = [{"type": name, "k": k, "v": v, "at": n} for n, (name, k, v) in enumerate(rows)]
+    batches = list(read_events(events, plan.catalogue))
+    said = [why(plan, batches, at)[0] for at in range(4)]
+    assert [each.verdict for each in said] == ["matched", "too early", "too early", "matched"]
+    assert said[1].reasons == (
+        "TABLE: no later event completes a relation with it",
+        "closest miss [1, 0]: not true: a.v > t.v (a.v = 4, t.v = 5)",
+    )

@@ -110,7 +110,10 @@ def test_what_reads_tables_alone_is_not_kept(pattern: str, lane: int | None, mon
     """It is in a relation when it arrives or never, whatever else it enters: so a state is as large as its tables."""
     monkeypatch.setenv("FAIRLEAD_JIT", "0")
     plan = compile_text(f"{TYPES}TABLE T KEY (x) FROM A SUBSCRIPTION S MATCH {pattern}")
-    rows = [{"type": "AB"[n % 2], "k": 0, "x": n // 2 % 3, "s": "a", "d": 1.0, "at": START + timedelta(seconds=n)} for n in range(80)]
+    rows = [
+        {"type": "AB"[n % 2], "k": 0, "x": n // 2 % 3, "s": "a", "d": 1.0, "at": START + timedelta(seconds=n)}
+        for n in range(80)
+    ]
     engine, sizes = Engine(plan, kernels_from=lane), list[int]()
     for columns in read_events(rows, plan.catalogue, batch_rows=20):
         engine.feed(columns)

@@ -43,9 +43,11 @@ PLANS = {
         "SUBSCRIPTION U MATCH A a+ LONGEST WITHIN 2 SECONDS OF PREVIOUS PER k"
     ),
     "buckets": (
-        "SUBSCRIPTION S MATCH A a+ HAVING count(a) >= 2 PER k, bucket(at, 4 SECONDS) EMIT D (k = first(a.k), n = count(a)) "
+        "SUBSCRIPTION S MATCH A a+ HAVING count(a) >= 2 PER k, bucket(at, 4 SECONDS) "
+        "EMIT D (k = first(a.k), n = count(a)) "
         "SUBSCRIPTION T MATCH A a AND B b PER bucket(at, 3 SECONDS), k DISPOSAL INFIX LIMIT 1 PER KEY "
-        "SUBSCRIPTION U MATCH D d AND C c PER k SUBSCRIPTION V MATCH C c[2] MATCHING ALL DISPOSAL NONE PER bucket(at, 5 SECONDS)"
+        "SUBSCRIPTION U MATCH D d AND C c PER k "
+        "SUBSCRIPTION V MATCH C c[2] MATCHING ALL DISPOSAL NONE PER bucket(at, 5 SECONDS)"
     ),
     "bounds": (
         "SUBSCRIPTION S MATCH A a+ THEN B b HAVING count(DISTINCT a.x) >= 2 PER k RETAIN a 4 EVENTS DISPOSAL FIRST PREFIX "

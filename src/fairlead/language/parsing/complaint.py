@@ -127,7 +127,9 @@ def _call_in_key(text: str, span: Span) -> Fault | None:
     place = Span(start + found.start(1), start + found.end(1))
     if found[1].lower() == "bucket":
         return Fault("L001", place, "bucket() needs an attribute and a duration", "write bucket(at, 1 HOUR)")
-    return Fault("L001", place, f"{found[1]}() cannot be part of a key", "write bucket(at, 1 HOUR), or the name of an attribute")
+    return Fault(
+        "L001", place, f"{found[1]}() cannot be part of a key", "write bucket(at, 1 HOUR), or the name of an attribute"
+    )
 
 
 def _unclosed_text(text: str, span: Span) -> Fault | None:

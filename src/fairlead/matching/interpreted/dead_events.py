@@ -1,8 +1,8 @@
 """The effect of an order of members on queued events: which can never be a member any more.
 
 Every later event follows all that are queued. So an event that needs others before it, of which too few are queued there, can
-be in no later relation: it is dead, and so are all before it in its queue. Beside tables, which complete nothing, the only other
-event of a pattern is in a relation when it arrives or never: then its queue is always empty.
+be in no later relation: it is dead, and so are all before it in its queue. Beside tables, which complete nothing, the only
+other event of a pattern is in a relation when it arrives or never: then its queue is always empty.
 
 Takes: a branch. Gives: for each queue what its events need before them. Never: looks at a queue.
 """
