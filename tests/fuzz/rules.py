@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from tests.fuzz.kept_rows import DrawnTables
 from tests.matching.generators.bounds import bound_words
 from tests.matching.generators.options import DISPOSALS, option_words
 from tests.matching.generators.sequences import DrawnSequence
@@ -112,6 +113,9 @@ class _Writer:
         self.limits = self.last.choice((0.0, 0.0, 0.0, 0.3, 0.9))
         self.bound = Random(f"RETAIN {rng.getstate()}")
         self.bounds = self.bound.choice((0.0, 0.0, 0.2, 0.8))
+        self.tables = DrawnTables(Random(f"TABLE {rng.getstate()}"))
+        self.span = Random(f"bucket {rng.getstate()}")
+        self.spans = self.span.choice((0.0, 0.0, 0.0, 0.3, 0.9))
         self.step = Random(f"NEXT {rng.getstate()}")
         self.steps = self.step.choice((0, 0, 0, 1, 2))
         """How many subscriptions are sequences."""
@@ -133,6 +137,8 @@ class _Writer:
         self.attributes: dict[str, dict[str, str]] = {}
         self.declared: list[str] = []
         self.readable: list[str] = []
+        self.rows: list[str] = []
+        """Declarations of tables."""
 
     def has(self, feature: str) -> bool:
         return self.rng.random() < self.often[feature]
@@ -144,6 +150,7 @@ class _Writer:
         subscriptions = [*self.subscriptions(), *(self.sequence() for _ in range(0 if self.untimed else self.steps))]
         self.rng.shuffle(subscriptions)
         named = [replace(each, name=f"S{at}") for at, each in enumerate(subscriptions)]
+        self.declared += self.rows
         return Rules(tuple(self.declared), tuple(named), self.attributes)
 
     def declare(self) -> None:
@@ -166,6 +173,7 @@ class _Writer:
             members = self.rng.sample(concrete, self.rng.choice((2, 2, 3)) if len(concrete) > 2 else 2)
             self.declared.append(f"EVENT UNION {name} = {' + '.join(members)}")
             self.readable.append(name)
+        self.rows = self.tables.declared(self.readable)
 
     def _type(self, name: str, attributes: dict[str, str], extends: str, time: str) -> None:
         self.attributes[name] = attributes
@@ -231,10 +239,19 @@ class _Writer:
         within = f"WITHIN {self.rng.choice((0.5, 1, 2, 3, 5, 8))} SECONDS" if not self.untimed and self.has("windows") else ""
         emit = self.emit(patterns, emits, timed) if emits else ""
         branches, per = tuple(each.text for each in patterns), self.per(patterns)
+        if self.span.random() < self.spans and not self.untimed and all(each in self.readable for each in types):
+            per = self.bucketed(per)
         options += bound_words(self.bound, branches, timed=not self.untimed, often=self.bounds)
         if self.last.random() < self.limits:
             options.append(f"LIMIT {self.last.choice((1, 2, 3, 7))}{self.last.choice(('', ' PER KEY')) if per else ''}")
-        return Clauses("S", branches, tuple(where), tuple(having), per, within, tuple(withouts), tuple(options), emit)
+        made = Clauses("S", branches, tuple(where), tuple(having), per, within, tuple(withouts), tuple(options), emit)
+        return self.tables.beside(made, [each.members for each in patterns]) if self.tables.names else made
+
+    def bucketed(self, per: tuple[str, ...]) -> tuple[str, ...]:
+        """With a bucket of time at any place of the key."""
+        name = "t" if "t" in self.base and self.span.random() < 0.3 else "at"
+        at = self.span.randint(0, len(per))
+        return (*per[:at], f"bucket({name}, {self.span.choice((1, 2, 3, 7))} SECONDS)", *per[at:])
 
     def sequence(self) -> Clauses:
         """Of the events of the input: not all that is emitted has a time."""
@@ -244,6 +261,7 @@ class _Writer:
         options = [*(["MATCHING FIRST STEPWISE"] if rng.random() < 0.35 else []), made.disposal()]
         per = rng.choice(((), ("k",), ("k",), ("k", "x")))
         options += [f"LIMIT {rng.randint(1, 3)}"] if rng.random() < 0.15 else []
+        per = self.bucketed(per) if self.span.random() < self.spans else per
         return Clauses("S", (made.text,), tuple(made.conditions()), having, per, within, (), tuple(options))
 
     def pattern(self, prefix: str, types: Sequence[str], shared: bool) -> Pattern:

@@ -38,6 +38,14 @@ def codes(rules: str) -> list[str]:
         (S + "A a[3] RETAIN a 2 EVENTS", "L121", "needs 3 events of 'A'"),
         (S + "A a{2,} RETAIN a 1 EVENT", "L121", "needs 2 events of 'A'"),
         (S + "A a RETAIN a 0 EVENTS", "L121", "a whole number of events"),
+        (S + "A a RETAIN a LAST 4", "L001", "write RETAIN x 10 EVENTS or RETAIN x 5 MINUTES"),
+        (S + "A a RETAIN 4 EVENTS", "L001", "'RETAIN' needs an element and a bound"),
+        ("TABLE T2 FROM A", "L001", "write TABLE name KEY (attribute, …) FROM Type"),
+        (S + "A a EMIT T (k = a.k)", "L064", "it is a table"),
+        (S + "A a PER k LIMIT many", "L001", "write LIMIT 10"),
+        (S + "A a PER bucket(at)", "L001", "write bucket(at, 1 HOUR)"),
+        (S + "A a PER k, bucket(a.at, 5)", "L001", "bucket() needs an attribute and a duration"),
+        (S + "A a PER k, hour(at)", "L001", "hour() cannot be part of a key"),
         (S + "A a RETAIN a 1.5 EVENTS", "L121", "a whole number of events"),
         (S + "A a RETAIN a 1000000001 EVENTS", "L121", "a whole number of events"),
         (S + "A a AND N n RETAIN a 1 MINUTE", "L122", "type 'N' have none"),
@@ -180,3 +188,42 @@ def test_why_names_the_event_that_took_the_place() -> None:
     assert "expired (RETAIN)" in told(S + "A a[2] AND B b RETAIN a 5 SECONDS BATCH", [a, a | {"at": 7}, b | {"at": 8}], 2)
     late = told(S + "A a AND B b RETAIN a 5 SECONDS", [b | {"at": 20}, a], 1)
     assert "RETAIN: at event 1 the key's clock had left it behind" in late
+
+
+GAPS = (" ", "\n", " /* KEY */ ", "/**/", " -- BY\n\t")
+PHRASES = (
+    "TABLE~X~KEY~(k) FROM B",
+    "ORDER~BY at DESC",
+    "EVENT~UNION V = A + B",
+    "TOPIC~t~(A)",
+    "TOPIC t (A) TOPIC~t~KEEP 3 DAYS",
+    "SUBSCRIPTION S MATCH A a AND B b WITHIN 2 SECONDS KEEP~a",
+    "SUBSCRIPTION S MATCH A a RETAIN~a~2~EVENTS",
+    "SUBSCRIPTION S MATCH A a PER k LIMIT~3 PER~KEY",
+    "SUBSCRIPTION S MATCH A a AND B b WITHIN 2 SECONDS MATCHING ALL LIMIT 3 PER~EVENT",
+    "SUBSCRIPTION S MATCH A a WITHOUT B b WITHIN 2 SECONDS OF a CLOCK~BY B PER k",
+    "SUBSCRIPTION S MATCH A a+ HAVING count(DISTINCT~a.v) > 2",
+    "SUBSCRIPTION S MATCH A a WHERE CASE~WHEN a.v > 1 THEN a.k > 1 END",
+    "ORDER BY at DELAY 2 SECONDS PER~SOURCE IDLE 1 MINUTE",
+)
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_blanks_and_comments_stand_between_the_words_of_a_keyword(phrase: str) -> None:
+    plain = plan_of(phrase.replace("~", " "))
+    for gap in GAPS:
+        plan = plan_of(phrase.replace("~", gap))
+        assert [each.digest for each in plan.subscriptions] == [each.digest for each in plain.subscriptions]
+
+
+def test_why_says_which_condition_no_row_of_a_table_met() -> None:
+    plan = plan_of(S + "A a AND T t WHERE a.k = t.k AND a.v > t.v")
+    rows = [("B", 1, 5), ("A", 1, 4), ("A", 2, 9), ("A", 1, 6)]
+    events = [{"type": name, "k": k, "v": v, "at": n} for n, (name, k, v) in enumerate(rows)]
+    batches = list(read_events(events, plan.catalogue))
+    said = [why(plan, batches, at)[0] for at in range(4)]
+    assert [each.verdict for each in said] == ["matched", "too early", "too early", "matched"]
+    assert said[1].reasons == (
+        "TABLE: no later event completes a relation with it",
+        "closest miss [1, 0]: not true: a.v > t.v (a.v = 4, t.v = 5)",
+    )

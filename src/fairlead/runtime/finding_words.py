@@ -37,8 +37,11 @@ def limited(subscription: Subscription) -> str:
 
 
 def unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:
-    """What an event of the queue needs before it."""
+    """What an event of the queue needs before it; beside tables, it may be that only what is there before it counts."""
     branch = subscription.branches[number]
+    if not dict(conjunction.needs)[queue]:
+        yield "TABLE: no later event completes a relation with it"
+        return
     types, word = branch.queue_types, next(each.keyword for each in branch.clauses if each.orders)
     for needs in dict(conjunction.needs)[queue]:
         wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)

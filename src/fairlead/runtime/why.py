@@ -269,9 +269,18 @@ class WatchedSubscription(WatchedSequences):
                     "too early",
                     (
                         *unmet(self.subscription, number, conjunction, instance, queue),
-                        *self._left(number, key, instance.queues),
+                        *self._missing(number, conjunction, key, instance, queue, event),
                     ),
                 )
+
+    def _missing(
+        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, queue: int, event: Event
+    ) -> tuple[str, ...]:
+        """What could have been before it and left; of an event that is not kept beside tables, which conditions no row met."""
+        if dict(conjunction.needs)[queue]:
+            return self._left(number, key, instance.queues)
+        queues = [[*each, event] if at == queue else [*each] for at, each in enumerate(instance.queues)]
+        return self.closest[number].miss(queues, [[*each] for each in instance.noted], event)
 
     def _leaves(self, watch: WatchedBranch, key: Key, instance: Instance) -> bool:
         """It waited, and is now in no queue: not in another of this key either, nor under another key."""

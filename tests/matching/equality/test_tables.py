@@ -3,6 +3,7 @@ which forget, find what buckets find that do not."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -20,7 +21,7 @@ from fairlead.runtime.embedded import until_microseconds
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import shown
-from tests.matching.generators.generated import Case
+from tests.matching.generators.generated import START, Case
 from tests.matching.generators.tables import TYPES, table_cases
 
 
@@ -43,7 +44,7 @@ def check(case: Case, rng: Random) -> None:
     lane: int | None
     for lane in lanes:
         engine, found = Engine(plan, kernels_from=lane), list[Relation]()
-        reloads = {rng.randrange(len(batches)) for _ in range(2)}
+        reloads = {rng.randrange(len(batches) + 1) for _ in range(2)}
         for at, columns in enumerate(batches):
             found += engine.feed(columns)
             if at in reloads:
@@ -93,3 +94,28 @@ def test_buckets_find_the_same_where_an_order_by_time_ends_them(per: str, patter
 def _event(rng: Random, at: int) -> dict[str, object]:
     event = {"type": rng.choice("AB"), "k": rng.choice((0, 0, 1, None)), "x": rng.randint(0, 3)}
     return event | {"s": "a", "d": 0.0, "at": at}
+
+
+ALONE = (
+    "A a AND T t WHERE a.x > 9 + t.x",
+    "B b AND T t WHERE b.x > 9 + t.x",
+    "T t THEN U u WHERE u.x > 9 + t.x PER k MATCHING ALL",
+    "A a AND T t[2] WHERE a.x > 9 + t[1].x WITHIN 4 SECONDS WITHOUT A n BEFORE a WITHIN 2 SECONDS WHERE n.x > a.x",
+)
+
+
+@pytest.mark.parametrize("lane", [None, 0])
+@pytest.mark.parametrize("pattern", ALONE)
+def test_what_reads_tables_alone_is_not_kept(pattern: str, lane: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in a relation when it arrives or never, whatever else it enters: so a state is as large as its tables."""
+    monkeypatch.setenv("FAIRLEAD_JIT", "0")
+    plan = compile_text(f"{TYPES}TABLE T KEY (x) FROM A SUBSCRIPTION S MATCH {pattern}")
+    rows = [
+        {"type": "AB"[n % 2], "k": 0, "x": n // 2 % 3, "s": "a", "d": 1.0, "at": START + timedelta(seconds=n)}
+        for n in range(80)
+    ]
+    engine, sizes = Engine(plan, kernels_from=lane), list[int]()
+    for columns in read_events(rows, plan.catalogue, batch_rows=20):
+        engine.feed(columns)
+        sizes.append(len(engine.dump()))
+    assert sizes[-1] <= sizes[0] + 200

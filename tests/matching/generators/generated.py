@@ -154,10 +154,10 @@ def events(most: int) -> st.SearchStrategy[list[dict[str, Any]]]:
         }
     )
     sizes = st.sampled_from((0, 3, most - 2, most - 1, most, most, most))
-    return sizes.flatmap(lambda size: st.lists(record, min_size=size, max_size=size)).map(_timed)
+    return sizes.flatmap(lambda size: st.lists(record, min_size=size, max_size=size)).map(timed)
 
 
-def _timed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def timed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Times that mostly rise; each record with exactly its type's attributes."""
     attributes = {"A": "kxy", "B": "kxy", "C": "kxy", "D": "kxyz", "Heartbeat": ""}
     made, now = [], START
@@ -182,7 +182,7 @@ def dense_cases(draw: st.DrawFn, options: tuple[str, str] | None = None, most: i
     rules += draw(bound_lines([pattern]))
     names = st.sampled_from("AAB" if counts[1] else "A")
     rows = draw(st.lists(st.tuples(names, st.integers(0, 3), st.sampled_from((0, 1, 2, -3))), min_size=most - 4, max_size=most))
-    return Case("\n".join(rules), _timed([{"type": name, "k": 0, "x": x, "y": 0.0, "step": step} for name, x, step in rows]))
+    return Case("\n".join(rules), timed([{"type": name, "k": 0, "x": x, "y": 0.0, "step": step} for name, x, step in rows]))
 
 
 def cases(options: tuple[str, str] | None = None) -> st.SearchStrategy[Case]:

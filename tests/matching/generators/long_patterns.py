@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.matching.generators.bounds import bound_lines
-from tests.matching.generators.generated import Case, _timed, befores
+from tests.matching.generators.generated import Case, befores, timed
 from tests.matching.generators.options import DISPOSALS, MATCHINGS, option_lines
 
 NAMES = ("A", "B", "C", "M", "Z")
@@ -100,7 +100,7 @@ def records(names: tuple[str, ...], most: int) -> st.SearchStrategy[list[dict[st
 
 
 def _complete(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    times = _timed([{**each, "type": "A"} for each in made])
+    times = timed([{**each, "type": "A"} for each in made])
     return [
         {name: each[name] for name in ("type", "k", "x", "y", "s", "d")} | {"at": timed["at"]}
         for each, timed in zip(made, times, strict=True)

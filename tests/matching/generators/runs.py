@@ -17,9 +17,13 @@ from hypothesis import strategies as st
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from tests.matching.generators.bounds import bound_lines
-from tests.matching.generators.generated import TYPES, Case, events, limits
+from tests.matching.generators.generated import TYPES, Case, events, keys, limits
 from tests.matching.generators.options import DISPOSALS
 
+TABLES = """TABLE TA KEY (x) FROM A
+TABLE TU KEY (k, x) FROM U
+TABLE TD KEY (y, x) FROM D
+"""
 QUANTIFIERS = ("+", "*", "?", "{2}", "{2,}", "{,2}", "{1,2}", "{2,4}", "{3}")
 
 
@@ -86,15 +90,18 @@ def wholes(draw: st.DrawFn, pattern: Pattern) -> str:
 
 @st.composite
 def run_cases(draw: st.DrawFn) -> Case:
-    """One subscription with runs, possibly one that reads what it emits."""
+    """One subscription with runs, possibly beside tables, possibly one that reads what it emits."""
     pattern = draw(patterns())
+    queued = pattern.text
+    for name in draw(st.sampled_from(((), (), (), ("TA",), ("TU",), ("TD",), ("TU", "TA")))):
+        beside(draw, pattern, name)
     where = [draw(conditions(pattern)) for _ in range(draw(st.sampled_from((0, 1, 1, 2))))]
     having = [draw(wholes(pattern)) for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2))))]
     lines = ["SUBSCRIPTION S", f"MATCH {pattern.text}"]
     lines += ["WHERE " + " AND ".join(where)] if where else []
     lines += ["HAVING " + " AND ".join(having)] if having else []
     keyed = draw(st.booleans())
-    lines += ["PER k"] if keyed else []
+    lines += [draw(keys)] if keyed else []
     lines += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
     if pattern.singles and draw(st.integers(0, 3)) == 0:
         anchor = draw(st.sampled_from(pattern.singles))
@@ -102,15 +109,23 @@ def run_cases(draw: st.DrawFn) -> Case:
         within = draw(st.sampled_from(("", " WITHIN 2 SECONDS")))
         lines += [f"WITHOUT {negated} n BEFORE {anchor}{within} WHERE n.x = {anchor}.x"]
     lines += [f"MATCHING {draw(st.sampled_from(('FIRST', 'FIRST', 'RECENT')))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
-    lines += draw(bound_lines([pattern.text]))
+    lines += draw(bound_lines([queued]))
     lines += draw(limits(keyed))
     run = pattern.runs[0]
     lines += [f"EMIT E (k = coalesce(first({run}.k), 0), x = sum({run}.x), n = count({run}), y = last({run}.y))"]
     if draw(st.booleans()):
         lines += ["SUBSCRIPTION T", f"MATCH E e{draw(st.sampled_from(('', '{2}', '+')))} THEN B b", "PER k"]
-    rules = TYPES + "\n".join(lines)
+    rules = TYPES + TABLES + "\n".join(lines)
     assume(legal(rules))
     return Case(rules, draw(events(24)))
+
+
+def beside(draw: st.DrawFn, pattern: Pattern, table: str) -> None:
+    """An element of a table, which any condition can be about."""
+    alias, text = table.lower(), f"({pattern.text})"
+    ways = f"{text} AND {table} {alias}", f"{table} {alias} THEN {text}", f"{text} THEN {table} {alias}"
+    pattern.text = draw(st.sampled_from((ways[0], ways[0], ways[1], ways[1], ways[2])))
+    pattern.singles.append(alias)
 
 
 def legal(rules: str) -> bool:

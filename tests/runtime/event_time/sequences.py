@@ -48,6 +48,24 @@ PLANS = {
         "SUBSCRIPTION T MATCH (A a NEXT (B b ELSE C c)?)+ LONGEST WITHIN 4 SECONDS MATCHING STEPWISE DISPOSAL UPTO LAST a "
         "EMIT D (k = last(a.k), n = count(a)) SUBSCRIPTION U MATCH D d* UNTIL d.n > 2 THEN B b WITHIN 3 SECONDS"
     ),
+    "buckets": (
+        "SUBSCRIPTION S MATCH A a+ HAVING count(a) >= 2 PER k, bucket(at, 4 SECONDS) "
+        "EMIT D (k = first(a.k), n = count(a)) "
+        "SUBSCRIPTION T MATCH A a AND B b PER bucket(at, 3 SECONDS), k DISPOSAL INFIX LIMIT 1 PER KEY "
+        "SUBSCRIPTION U MATCH D d AND C c PER k "
+        "SUBSCRIPTION V MATCH C c[2] MATCHING ALL DISPOSAL NONE PER bucket(at, 5 SECONDS)"
+    ),
+    "bounds": (
+        "SUBSCRIPTION S MATCH A a+ THEN B b HAVING count(DISTINCT a.x) >= 2 PER k RETAIN a 4 EVENTS DISPOSAL FIRST PREFIX "
+        "SUBSCRIPTION T MATCH A a AND B b MATCHING ALL DISPOSAL NONE RETAIN a 2 EVENTS BATCH, b 2 SECONDS PER k "
+        "SUBSCRIPTION U MATCH A a AND C c MATCHING RECENT KEEP a RETAIN a 3 SECONDS BATCH, c 2 EVENTS LIMIT 9"
+    ),
+    "tables": (
+        "TABLE Last KEY (k) FROM A TABLE Rows KEY (x, k) FROM B "
+        "SUBSCRIPTION S MATCH C c AND Last a WHERE a.k = c.k EMIT D (k = c.k, x = a.x) "
+        "SUBSCRIPTION T MATCH A a AND Last p AND Rows r WHERE p.x = r.x AND a.x > p.x MATCHING ALL PER k "
+        "SUBSCRIPTION U MATCH B b+ THEN C c AND Rows r WHERE r.x >= b.x HAVING sum(b.x) > 2 SUBSCRIPTION V MATCH D d AND Rows r"
+    ),
     "either": "SUBSCRIPTION S MATCH A a THEN B b OR C c THEN A a WHERE a.x < 3",
 }
 Record = dict[str, Any]

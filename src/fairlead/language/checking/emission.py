@@ -28,9 +28,8 @@ def emission(
     name = clause.type.text
     existing = catalogue.get(name)
     if name == HEARTBEAT.name or (existing and existing.is_union):
-        raise Fault(
-            "L064", clause.type.span, f"EMIT does not accept '{name}': it is a union or built in", "use another type name"
-        )
+        kind = "a table" if existing and existing.table else "a union or built in"
+        raise Fault("L064", clause.type.span, f"EMIT does not accept '{name}': it is {kind}", "use another type name")
     check_attribute_names(each.name for each in clause.assignments)
     if existing and declared:
         _check_names(clause, existing)

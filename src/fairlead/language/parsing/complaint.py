@@ -56,13 +56,21 @@ _LAST_WORD = re.compile(r"(\w+)\s*$")
 _SIMPLE_CASE = re.compile(r"(?ai)\bCASE\b(?!\s+WHEN\b)(?P<operand>(?:(?!\b(?:WHEN|THEN|END|CASE)\b)[^;]){1,80}?)\bWHEN\b")
 _TEXTS = re.compile(r"'(?>[^']+|'')*+'|--[^\n]*|/\*(?>[^*]+|\*(?!/))*+\*/")
 _BLANKS = re.compile(r"\s+")
-_NEEDS = {
-    "TOPIC": ("a name and types", "write TOPIC name (Type, …)"),
-    "NEXT": ("an element after it", "write NEXT Type alias, such as NEXT Quote q"),
-    "LIMIT": ("a number", "write LIMIT 100"),
-    "UNTIL": ("a condition", "write UNTIL q.x > 5, after a run"),
+_CALL_IN_KEY = re.compile(
+    rf"\bPER\b(?:(?!\b(?:{'|'.join(CLAUSE_KEYWORDS)}|MATCH)\b)[^;])*?[\s,=](\w+)\s*\(\s*\w+(?:\s*\.\s*\w+)?\s*(?:,[^,;()]*)?$",
+    re.IGNORECASE,
+)
+"""Up to the word that does not fit: a function in PER that is not `bucket(at, 1 HOUR)`."""
+INCOMPLETE = {
+    "TOPIC": ("needs a name and types", "write TOPIC name (Type, …)"),
+    "TABLE": ("needs a name, a key and a type", "write TABLE name KEY (attribute, …) FROM Type"),
+    "RETAIN": ("needs an element and a bound", "write RETAIN x 10 EVENTS or RETAIN x 5 MINUTES, where x is an element"),
+    "LIMIT": ("needs a whole number", "write LIMIT 10"),
+    "KEEP": ("needs the name of an element", "write KEEP x"),
+    "NEXT": ("needs an element after it", "write NEXT Type alias, such as NEXT Quote q"),
+    "UNTIL": ("needs a condition", "write UNTIL q.x > 5, after a run"),
 }
-"""What stands after a word that is a keyword only with it."""
+"""Words that are keywords only with what follows them: what is missing where they stand alone."""
 NEAR = 120
 """Characters around a word that does not fit in which its cause is looked for."""
 CERTAIN = 0.7
@@ -78,7 +86,7 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
-    fault = _simple_case(text, span) or _unclosed_text(text, span)
+    fault = _simple_case(text, span) or _unclosed_text(text, span) or _call_in_key(text, span)
     if fault is not None:
         return fault
     foreign = foreign_words(text, span.start)
@@ -113,6 +121,20 @@ def _simple_case(text: str, span: Span) -> Fault | None:
             fix = f"write CASE WHEN {compared} = … THEN … WHEN {compared} = … THEN … END"
             return Fault("L001", Span(found.start(), found.start() + 4), "CASE needs a condition after each WHEN", fix)
     return None
+
+
+def _call_in_key(text: str, span: Span) -> Fault | None:
+    """`PER bucket(at)`, `PER hour(at)`, where the bracket after it does not fit."""
+    start = max(0, span.start - NEAR)
+    found = _CALL_IN_KEY.search(text[start : span.start])
+    if found is None or text[span.start] != ")":
+        return None
+    place = Span(start + found.start(1), start + found.end(1))
+    if found[1].lower() == "bucket":
+        return Fault("L001", place, "bucket() needs an attribute and a duration", "write bucket(at, 1 HOUR)")
+    return Fault(
+        "L001", place, f"{found[1]}() cannot be part of a key", "write bucket(at, 1 HOUR), or the name of an attribute"
+    )
 
 
 def _unclosed_text(text: str, span: Span) -> Fault | None:
@@ -152,8 +174,10 @@ def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> 
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
     if meant == _upper(token):  # these are keywords only with what follows them
-        needs, fix = _NEEDS.get(meant, ("something else after it", f"write {meant} as the language has it, or another name"))
-        return Fault("L001", span, f"'{token}' needs {needs}", fix)
+        problem, fix = INCOMPLETE.get(
+            meant, ("needs something else after it", f"write {meant} as the language has it, or another name")
+        )
+        return Fault("L001", span, f"'{token}' {problem}", fix)
     if meant:
         return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
     return None

@@ -24,8 +24,9 @@ END = "END"
 NAMES = ("NAME", "ANY")
 _WORD = r"\(\?a:([A-Z]+)\)"
 _KEYWORD = re.compile(rf"\(\?i:{_WORD}\\b\)")
-_PHRASE = re.compile(rf"\(\?i:{_WORD}(?:\\s\+\+{_WORD}\\b|\(\?=.*\))\)", re.DOTALL)
-"""Two words, or a word that is a keyword only before certain text; its group is the first word."""
+_PHRASE = re.compile(rf"\(\?i:{_WORD}(?:\(\?>\\s\|.*\)\+\+{_WORD}\\b|\(\?=.*\))\)", re.DOTALL)
+"""Two words, between which are blanks and comments, or a word that is a keyword only before certain text; its group is the
+first word."""
 
 
 def tables() -> dict[str, Any]:

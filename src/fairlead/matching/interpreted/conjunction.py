@@ -211,7 +211,7 @@ class Conjunction:
 
     def _match(self, instance: Instance, event: Event, entered: list[int]) -> list[tuple[Event, ...]]:
         unspoilt = [self._unspoilt(instance, at) for at in self.searched]
-        if self.search.overlapping and self.anchored:
+        if self.search.parted and self.anchored:
             unspoilt.append(lambda members: any(each and each.position == event.position for each in members))
         newest = entered[0] if not instance.loose and len(entered) == 1 else None
         if self.matching.all:

@@ -1,7 +1,8 @@
 """The effect of an order of members on queued events: which can never be a member any more.
 
 Every later event follows all that are queued. So an event that needs others before it, of which too few are queued there, can
-be in no later relation: it is dead, and so are all before it in its queue.
+be in no later relation: it is dead, and so are all before it in its queue. Beside tables, which complete nothing, the only
+other event of a pattern is in a relation when it arrives or never: then its queue is always empty.
 
 Takes: a branch. Gives: for each queue what its events need before them. Never: looks at a queue.
 """
@@ -20,12 +21,18 @@ QueueNeeds = tuple[tuple[int, tuple[Needs, ...]], ...]
 
 def needs_in_front(branch: Branch) -> QueueNeeds:
     """The queues whose events can be dead, earlier ones first, each with the needs of its slots: an event is dead if no slot's
-    needs are met. A queue with a slot that needs nothing is omitted, and so is one whose dead events matter to RETAIN."""
+    needs are met. A queue with a slot that needs nothing is omitted, and so is one whose dead events matter to RETAIN. With no
+    needs at all, which nothing meets, an event is dead once it was matched."""
     queue_of = [branch.queue_types.index(slot.type) for slot in branch.slots]
     counted = {branch.queue_types.index(name) for name, each in branch.retained if each.counts_all}
     pairs = set(branch.orders)
+    alone = [slot for slot in range(len(branch.slots)) if slot not in branch.read]
+    lonely = queue_of[alone[0]] if branch.tables and len(alone) == 1 and not branch.runs else None
     found: dict[int, tuple[Needs, ...]] = {}
     for queue in range(len(branch.queue_types)):
+        if queue == lonely and queue not in counted:
+            found[queue] = ()
+            continue
         slots = [slot for slot, each in enumerate(queue_of) if each == queue]
         needs: list[Counter[int]] = [Counter() for _ in slots]
         for a, b in pairs:

@@ -60,7 +60,8 @@ class Search:
             for name in branch.queue_types
         ]
         self.newest_slot = [branch.slots_of_type[name][0 if self.recent else -1] for name in branch.queue_types]
-        self.overlapping = overlapping(branch, catalogue)
+        self.overlapping, self.parted = overlapping(branch, catalogue), overlapping(branch, catalogue, tables=False)
+        """Whether an event can be in two queues, and whether it can in two that are no tables."""
         checks = _checks(branch, catalogue)
         self.constraints = [] if branch.runs else _constraints(branch, catalogue, self.recent, self.contiguous, anchored)
         self.reductions: dict[int | None, Reduction] = {}
@@ -112,7 +113,7 @@ class Search:
         assert self.runs is not None
         if any(len(queue) < needed for queue, needed in zip(queues, self.needed, strict=True)):
             return None
-        free = newest in self.runs.queues or self.overlapping
+        free = newest in self.runs.queues or self.parted
         members: list[Event | None] = [None] * self.size
         bound, plan = None, self.free_plan
         if not free:
@@ -231,9 +232,11 @@ class Search:
         return any(other is not None and other.position == event.position for at, other in enumerate(members) if at != slot)
 
 
-def overlapping(branch: Branch, catalogue: Catalogue) -> bool:
-    """Whether an event can be in two queues: through a supertype or a union."""
-    accepted = [name for queue in branch.queue_types for name in catalogue.accepts(queue)]
+def overlapping(branch: Branch, catalogue: Catalogue, tables: bool = True) -> bool:
+    """Whether an event can be in two queues: through a supertype or a union. `tables` False: in two that are no tables, which
+    it enters when all is done; so otherwise the newest event has one place."""
+    queues = [each for each in branch.queue_types if tables or each not in dict(branch.tables)]
+    accepted = [name for queue in queues for name in catalogue.accepts(queue)]
     return len(accepted) != len(set(accepted))
 
 
@@ -294,7 +297,7 @@ def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous:
     for clause in (each for each in branch.prompt if not is_early(branch, each, catalogue)):
         read = {slot for each in clause.predicates for slot in each.slots} - {clause.slot}
         made.append((Constraint(frozenset({*clause.anchors, *read, *branch.twins(clause, catalogue)})), None, None))
-    if anchored and overlapping(branch, catalogue):  # the newest event is a member
+    if anchored and overlapping(branch, catalogue, tables=False):  # the newest event is a member
         made.append((Constraint(frozenset(range(len(branch.slots)))), None, None))
     return made
 

@@ -142,7 +142,7 @@ class Disposing:
             code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(policy.anchor)), HEAD])
             with code.loop(QUEUES[self.queues.at(clause.queue), COUNT] > 1):
                 if not policy.early:
-                    with code.when(all_of(anchor != NONE, REF[NEXT[head]] > REF[anchor])):
+                    with code.when(all_of(anchor != NONE, REF[NEXT[head]] >= REF[anchor])):
                         code.leave()
                 self.queues.leave(code, clause.queue, head, head)
         if policy.horizon_us is not None:

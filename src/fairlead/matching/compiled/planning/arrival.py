@@ -76,6 +76,7 @@ class Plainly(Enum):
     WAITS = auto()
     IS_QUEUED = auto()
     IS_SEVERAL = auto()
+    REPLACES = auto()
 
 
 @dataclass(frozen=True)

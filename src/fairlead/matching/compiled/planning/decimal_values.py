@@ -80,6 +80,8 @@ class ColumnValues:
         return SlotColumn(self._number(column), slot)
 
     def _number(self, column: ValueColumn) -> int:
+        for each in self.shape.columns[len(self._numbers) :]:  # of others who make conditions of the same shape
+            self._numbers[each] = len(self._numbers)
         number = self._numbers.setdefault(column, len(self._numbers))
         if number == len(self.shape.columns):
             self.shape.columns.append(column)

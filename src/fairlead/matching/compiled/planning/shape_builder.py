@@ -53,7 +53,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         branch,
         [queue_of[slot.type] for slot in branch.slots],
         [sum(_least(branch, slot) for slot in branch.slots_of_type[name]) for name in branch.queue_types],
-        overlapping=overlapping(branch, catalogue),
+        overlapping=overlapping(branch, catalogue, tables=False),
     )
     if branch.sequence is not None:
         return _sequence(shape, catalogue, heard)
@@ -67,9 +67,9 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
             shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides))
     pairs = [(pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
     shape.orders += [Order(*pair, word) for pair, word in pairs if branch.runs.keys().isdisjoint(pair)]
-    if shape.overlapping:
+    if overlapping(branch, catalogue):
         shape.tests += _apart(shape, catalogue)
-    if shape.overlapping and shape.anchored:  # an event in several queues may be any of their members
+    if shape.overlapping and shape.anchored and not branch.runs:  # an event in several queues may be any of their members
         here = [SlotField("REF", slot) == counter("NEWEST") for slot in range(shape.size)]
         shape.tests.append(Test(frozenset(range(shape.size)), any_of(*here)))
     for at, clause in enumerate(branch.noting):

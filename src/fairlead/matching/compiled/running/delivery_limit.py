@@ -21,6 +21,7 @@ from fairlead.matching.state.content import CountTable, counted_keys
 from fairlead.matching.state.delivery_counts import in_order_of_keys
 from fairlead.model.events.types import Catalogue
 from fairlead.model.expressions.expression import Field
+from fairlead.model.plans.key_parts import bucketed, part_of
 from fairlead.model.plans.plan import Plan, Subscription
 
 Mask = npt.NDArray[np.bool_]
@@ -61,9 +62,11 @@ class DeliveryLimit:
         conjunction = self.subscription.branches[branch]
         members, named = Members(conjunction, self.catalogue, view, refs), conjunction.slots[slot].type
         schema = self.catalogue[named]
-        kinds = [schema.attributes[schema.index[name]].type.kind for name in dict(conjunction.keys)[named]]
-        fields = [Field(slot, name, kind) for name, kind in zip(dict(conjunction.keys)[named], kinds, strict=True)]
-        return self.keys.of_columns([members.column(each) for each in fields], len(refs)).astype(np.int64)
+        columns = []
+        for part in map(part_of, dict(conjunction.keys)[named]):
+            kind = schema.attributes[schema.index[part.attribute]].type.kind
+            columns.append(bucketed(members.column(Field(slot, part.attribute, kind)), part))
+        return self.keys.of_columns(columns, len(refs)).astype(np.int64)
 
     def admitted(self, numbers: Numbers) -> Mask:
         """Of relations in the order of decision, by the number of their key: which are delivered. They are counted."""

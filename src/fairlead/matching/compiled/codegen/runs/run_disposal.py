@@ -20,6 +20,8 @@ from fairlead.model.plans.options import Disposal
 class RunDisposing:
     def __init__(self, shape: Shape, queues: Queues) -> None:
         self.shape, self.queues, self.disposal = shape, queues, shape.disposal
+        self.numbers = [queue for queue in range(len(shape.needed)) if queue not in shape.table_columns]
+        """The queues that are no tables: these stay as they are."""
         self.ref, self.back = queues.layout.take("REF PREV")
 
     def dispose(self, code: Code) -> None:
@@ -29,7 +31,7 @@ class RunDisposing:
             code.assign(first_of(slot), before)
             code.assign(end_of(slot), first_of(slot) + OUT_LENGTHS[found, slot])
             before = end_of(slot)
-        for queue in range(len(self.shape.needed)):
+        for queue in self.numbers:
             if self.disposal is Disposal.INFIX_POSTFIX:
                 self._first(code, queue)
                 self._leave_end(code, queue)
@@ -42,8 +44,8 @@ class RunDisposing:
                     self._leave_front(code, queue)
         everywhere = self.disposal in (Disposal.PREFIX_INFIX, Disposal.INFIX_POSTFIX) and self.shape.overlapping
         if everywhere or self.disposal is Disposal.INFIX:
-            for slot in range(self.shape.size):
-                for queue in range(len(self.shape.needed)):
+            for slot in (each for each in range(self.shape.size) if each not in self.shape.branch.read):
+                for queue in self.numbers:
                     if self.shape.overlapping or self.shape.queue_of_slot[slot] == queue:
                         self._leave_members(code, slot, queue)
 

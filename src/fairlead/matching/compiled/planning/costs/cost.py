@@ -100,7 +100,8 @@ class Costs:
         shape = self.shape
         if not lane.queues:
             return Arrival(lane.types, (), ONE, (Plainly.TELLS_TIME,))
-        members = [queue for queue in lane.queues if queue < len(shape.needed)]
+        tables = [queue for queue in lane.queues if queue in shape.table_columns]
+        members = [queue for queue in lane.queues if queue < len(shape.needed) and queue not in tables]
         notes: list[Note] = [EqualKeys((lane.key, *lane.joined))] if lane.joined else []
         costs = [LOG if set(lane.queues) & set(self.accesses.trees) else ONE]
         steps: tuple[Step, ...] = ()
@@ -124,6 +125,8 @@ class Costs:
                 notes.append(Plainly.IS_QUEUED)
             if len(members) > 1:
                 notes.append(Plainly.IS_SEVERAL)
+        if tables:
+            notes.append(Plainly.REPLACES)
         for each in shape.noted:
             if each.queue in lane.queues:
                 costs += [W] if each.waits else []

@@ -43,6 +43,7 @@ PLAIN_NOTES = {
     Plainly.WAITS: "a complete relation is compared with what was noted, then it waits",
     Plainly.IS_QUEUED: "it is queued: something has to come after it",
     Plainly.IS_SEVERAL: "it can be several members: everything is searched",
+    Plainly.REPLACES: "it takes the place of the one with its key in the table",
 }
 JOINED = "join members in pairs, each by one comparison, without circles"
 BRANCHING = {
