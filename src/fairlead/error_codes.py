@@ -35,7 +35,10 @@ CODES: dict[str, tuple[str, str]] = {
     "L005": ("A condition on several events has more than 256 alternatives once its ORs are multiplied out.", "Use `IN` for lists of values, or split the subscription."),
     "L006": ("A number is out of range.", "Use a smaller number, or a decimal point for a DOUBLE."),
     "L007": ("A duration has an unknown unit, is zero, is too long, or is not a whole number of microseconds.", "Write, for example, `5 MINUTES`."),
-    "L008": ("The text after `TIMESTAMP` is not a timestamp.", "Write ISO 8601, such as `TIMESTAMP '2026-01-31T12:00:00Z'`."),
+    "L008": (
+        "The text after `TIMESTAMP` is not a timestamp, or the one after `DATE` is not a date.",
+        "Write ISO 8601, such as `TIMESTAMP '2026-01-31T12:00:00Z'` or `DATE '2026-01-31'`.",
+    ),
     "L010": ("A rule names an event type that is not declared.", "Correct the name, or declare it: `TYPE Name (…)`."),
     "L011": ("The data type is unknown, or has wrong numbers after it.", "Use one of the data types; only `DECIMAL(precision, scale)` accepts numbers."),
     "L012": ("The type has no such attribute.", "Correct the name, or declare the attribute."),

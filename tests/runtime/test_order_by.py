@@ -96,7 +96,7 @@ def test_without_a_value_to_order_by_it_is_refused() -> None:
         fairlead.match(plan, rows(3), order_by=[])
 
 
-@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN", "BINARY", "DECIMAL(9, 2)"])
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN", "BINARY", "DECIMAL(9, 2)", "DATE"])
 @pytest.mark.parametrize("order", ["v", "v DESC", "v, at"])
 def test_a_heartbeat_has_no_place_in_an_order_that_does_not_begin_with_a_time(kind: str, order: str) -> None:
     plan = fairlead.compile(f"TYPE A (v {kind}, at TIMESTAMP) TIME at ORDER BY {order} SUBSCRIPTION S MATCH A a")

@@ -11,12 +11,13 @@ tests/runtime/live/test_disjunctions.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -101,28 +102,7 @@ SUBSCRIPTION Plain MATCH A a THEN B b PER k
 
 
 def test_every_runtime_has_the_same_ids_of_relations_with_runs(spark: SparkSession, tmp_path: Path) -> None:
-    rolls, events = Random(5), []
-    for second in range(160):
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    given = Given(5, RUNS, (), tuple(events), only_group(fairlead.compile(RUNS)))
-    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(RUNS), pq.read_table(path)
-    query = streams.start(
-        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
-        tmp_path / "checkpoint",
-    )
-    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
-    found = {
-        "event by event": by_engine(plan, table, None),
-        "beside kernels": by_engine(plan, table, 0),
-        "the reference": by_reference(plan, table),
-        "Spark batch": by_columns(batch),
-        "Spark stream": by_columns(streams.frame(query)),
-    }
-    assert {name for name, _ in live} == {"Between", "Many", "Above", "Plain"}
-    for name, ids in found.items():
-        assert ids == live, f"{name} differs from live"
+    plan, batch = same_ids(RUNS, 5, spark, tmp_path)
     rows = relations_of(batch, plan, "Between").collect()
     assert sorted(len(row.b) for row in rows) == sorted(row.n for row in rows)
     assert {len(row.b) for row in rows} >= {0, 1, 3}
@@ -141,28 +121,7 @@ SUBSCRIPTION Above MATCH D d NEXT E e+ SHORTEST
 
 
 def test_every_runtime_has_the_same_ids_of_sequences(spark: SparkSession, tmp_path: Path) -> None:
-    rolls, events = Random(6), []
-    for second in range(160):
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    given = Given(5, SEQUENCES, (), tuple(events), only_group(fairlead.compile(SEQUENCES)))
-    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(SEQUENCES), pq.read_table(path)
-    query = streams.start(
-        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
-        tmp_path / "checkpoint",
-    )
-    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
-    found = {
-        "event by event": by_engine(plan, table, None),
-        "beside kernels": by_engine(plan, table, 0),
-        "the reference": by_reference(plan, table),
-        "Spark batch": by_columns(batch),
-        "Spark stream": by_columns(streams.frame(query)),
-    }
-    assert {name for name, _ in live} == {"Rising", "Either", "Session", "Steps", "Above"}
-    for name, ids in found.items():
-        assert ids == live, f"{name} differs from live"
+    plan, batch = same_ids(SEQUENCES, 6, spark, tmp_path)
     rows = relations_of(batch, plan, "Session").collect()
     assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
 
@@ -182,27 +141,57 @@ SUBSCRIPTION Cut MATCH B b{3,} PER bucket(at, 10 SECONDS)
 
 
 def test_every_runtime_has_the_same_ids_of_what_bounds_tables_and_buckets_find(spark: SparkSession, tmp_path: Path) -> None:
-    rolls, events = Random(7), []
+    same_ids(BOUNDS, 7, spark, tmp_path)
+
+
+DATES = """
+TYPE A (k INT, x INT, d DATE, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, d DATE, at TIMESTAMP) TIME at
+SUBSCRIPTION Later MATCH A a AND B b WHERE b.d - a.d BETWEEN 1 DAY AND 2 DAYS PER k
+    EMIT D (d = coalesce(a.d, b.d), m = max(b.d))
+SUBSCRIPTION Keyed MATCH A a AND B b PER d WHERE a.d != DATE '2024-02-29'
+SUBSCRIPTION Above MATCH D d[2] WHERE d[1].d < d[2].d
+SUBSCRIPTION Days MATCH B b+ HAVING count(DISTINCT b.d) >= 2 PER k EMIT E (low = min(b.d), day = day(first(b.d)))
+SUBSCRIPTION Next MATCH A a{2} NEXT B b WHERE b.d > first(a.d) PER k
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_what_dates_decide(spark: SparkSession, tmp_path: Path) -> None:
+    days = (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1), date(1, 1, 1), date(9999, 12, 31), None)
+    plan, batch = same_ids(DATES, 8, spark, tmp_path, lambda rolls: {"d": rolls.choice(days)})
+    rows = relations_of(batch, plan, "Later").collect()
+    assert {row.m for row in rows} == {date(2024, 2, 29), date(2024, 3, 1)}
+    assert all(row.m == row.b.d and 1 <= (row.b.d - row.a.d).days <= 2 for row in rows)
+
+
+def same_ids(
+    rules: str, seed: int, spark: SparkSession, folder: Path, further: Callable[[Random], dict[str, Any]] = lambda _: {}
+) -> tuple[Plan, DataFrame]:
+    """All runtimes have the same ids of these rules over events of A and B, of which each subscription finds something. Gives
+    the plan and what Spark found as a batch."""
+    rolls, events = Random(seed), []
     for second in range(160):
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    given = Given(7, BOUNDS, (), tuple(events), only_group(fairlead.compile(BOUNDS)))
-    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
-    plan, table = fairlead.compile(BOUNDS), pq.read_table(path)
+        event = {"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None))}
+        events.append(event | further(rolls) | {"at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)})
+    given = Given(seed, rules, (), tuple(events), only_group(fairlead.compile(rules)))
+    live, path = run(lambda: followed(given, folder / "events.parquet")), folder / "events.parquet"
+    plan, table = fairlead.compile(rules), pq.read_table(path)
     query = streams.start(
-        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
-        tmp_path / "checkpoint",
+        fl.match(plan, streams.reading(spark, streams.written(folder / "parts", in_order(table))), position="position"),
+        folder / "checkpoint",
     )
+    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
     found = {
         "event by event": by_engine(plan, table, None),
         "kernels": by_engine(plan, table, 0),
         "the reference": by_reference(plan, table),
-        "Spark batch": by_columns(fl.match(plan, spark.read.parquet(str(path)), position="position")),
+        "Spark batch": by_columns(batch),
         "Spark stream": by_columns(streams.frame(query)),
     }
     assert {name for name, _ in live} == {each.name for each in plan.subscriptions}
     for name, ids in found.items():
         assert ids == live, f"{name} differs from live"
+    return plan, batch
 
 
 async def followed(given: Given, path: Path) -> Delivered:

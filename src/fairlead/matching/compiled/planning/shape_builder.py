@@ -160,9 +160,9 @@ def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
         if (attribute := catalogue[name].attribute(part_of(key).attribute)) is not None
     }
     single = all(len(lane.key) == 1 for lane in shape.lanes if lane.queues)
-    if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP} or not kinds:
+    if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE} or not kinds:
         return None
-    return "int32" if kinds == {Kind.INT} else "int64"
+    return "int32" if kinds <= {Kind.INT, Kind.DATE} else "int64"
 
 
 def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
