@@ -129,6 +129,8 @@ class _Writer:
         self.base |= {"n": rng.choice(("DECIMAL(9,2)", "DECIMAL(38,10)"))} if self.has("decimals") else {}
         self.base |= {"b": "BOOLEAN"} if rng.random() < 0.3 else {}
         self.base |= {"t": "TIMESTAMP"} if rng.random() < 0.3 else {}
+        self.delay = Random(f"AFTER {rng.getstate()}")
+        self.delays = self.delay.choice((0.0, 0.0, 0.0, 0.0, 0.5))
         self.day = Random(f"DATE {rng.getstate()}")
         self.days = self.day.choice((0.0, 0.0, 0.0, 0.4))
         """How often a condition is about dates."""
@@ -312,6 +314,9 @@ class _Writer:
             where = [self.unary(alias)] if self.rng.random() < 0.3 else []
             where += [self.pair(alias, self.rng.choice(pattern.members))] if self.rng.random() < 0.4 else []
             shown = " WHERE " + " AND ".join(where) if where else ""
+            if not pattern.runs and not self.untimed and self.delay.random() < self.delays:
+                by = f" CLOCK BY {self.delay.choice(self.roots)}" if self.delay.random() < 0.2 else ""
+                yield f"AFTER {self.delay.choice((0.5, 1, 2, 4))} SECONDS OF {self.delay.choice(pattern.members)}{by}"
             if self.later.random() < self.before:
                 within = (
                     "" if self.untimed or self.later.random() < 0.4 else f" WITHIN {self.later.choice((0.5, 1, 2, 4))} SECONDS"

@@ -164,6 +164,22 @@ def test_every_runtime_has_the_same_ids_of_what_dates_decide(spark: SparkSession
     assert all(row.m == row.b.d and 1 <= (row.b.d - row.a.d).days <= 2 for row in rows)
 
 
+TIMERS = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Due MATCH A a WHERE a.x > 0 AFTER 7 SECONDS OF a PER k EMIT D (k = a.k, x = a.x)
+SUBSCRIPTION Next MATCH D d THEN B b PER k
+SUBSCRIPTION Both MATCH A a AND B b AFTER 2 SECONDS OF b AFTER 5 SECONDS OF a CLOCK BY A PER k
+SUBSCRIPTION Quiet MATCH A a WITHOUT B b WITHIN 3 SECONDS OF a AFTER 6 SECONDS OF a PER k
+SUBSCRIPTION Either MATCH (A a) OR (B b AND B c) AFTER 4 SECONDS OF c
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_what_waits_for_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    plan, batch = same_ids(TIMERS, 9, spark, tmp_path)
+    assert all(row.place < 0 for row in relations_of(batch, plan, "Due").select("place").collect())
+
+
 def same_ids(
     rules: str, seed: int, spark: SparkSession, folder: Path, further: Callable[[Random], dict[str, Any]] = lambda _: {}
 ) -> tuple[Plan, DataFrame]:

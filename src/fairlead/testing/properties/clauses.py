@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.clauses.then import Precedence
-from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween, Timer
 from fairlead.model.events.event import Event
 from fairlead.model.plans.key_parts import key_value
 from fairlead.testing.interpreter import holds
@@ -27,14 +27,23 @@ def events_of(held: Event | tuple[Event, ...]) -> tuple[Event, ...]:
 
 
 class TraceBetween:
-    """The multicasts by type, in order, and the largest time among them."""
+    """The multicasts by type, in order, and the largest time among them. `for_readers`: what is asked of a subscription can be
+    asked of it only when the events that it reads have told it the time."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, for_readers: bool = False) -> None:
         self.events: dict[str, list[Event]] = {}
         for each in trace.in_order:
             self.events.setdefault(each.event.type, []).append(each.event)
         self.positions = {name: [event.position for event in events] for name, events in self.events.items()}
-        self.last_time = max((each.event.time for each in trace.multicasts if each.event.time is not None), default=None)
+        self.for_readers = for_readers
+        self._last = {
+            name: max((each.time for each in events if each.time is not None), default=None)
+            for name, events in self.events.items()
+        }
+
+    def last_time(self, conjunction: TracedConjunction) -> int | None:
+        names = conjunction.subscription.reads(conjunction.catalogue) if self.for_readers else self._last.keys()
+        return max((time for name in names if (time := self._last.get(name)) is not None), default=None)
 
     def after(self, name: str, left: Event) -> Iterator[Event]:
         yield from self.events.get(name, [])[bisect_right(self.positions.get(name, []), left.position) :]
@@ -72,10 +81,11 @@ def nothing_before(conjunction: TracedConjunction, clause: NegationBefore, membe
     )
 
 
-def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Members, between: TraceBetween) -> bool:
+def stays_absent(conjunction: TracedConjunction, absence: Absence | Timer, members: Members, between: TraceBetween) -> bool:
     """The deadline has passed within the trace and no event of the whole trace spoils the absence."""
     anchor = members[absence.anchor]
-    if anchor.time is None or between.last_time is None or between.last_time <= anchor.time + absence.within_us:
+    last_time = between.last_time(conjunction)
+    if anchor.time is None or last_time is None or last_time <= anchor.time + absence.within_us:
         return False
     return not any(
         event.time is not None
@@ -103,6 +113,7 @@ CHECKS: Mapping[type[Clause], tuple[Callable[..., bool], str]] = {
     Precedence: (follow, "its events do not follow each other as THEN asks"),
     NegationBetween: (nothing_between, "a WITHOUT event stands between its members"),
     NegationBefore: (nothing_before, "a WITHOUT event stands before one of its members"),
+    Timer: (stays_absent, "its time has not passed"),
     Absence: (stays_absent, "a WITHOUT event comes within its time, or that has not passed"),
 }
 """For each clause whether members meet it, and what is said of those that do not."""

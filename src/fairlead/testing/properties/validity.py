@@ -168,7 +168,7 @@ class RoundCounter:
 
 def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
     """As long as rounds continue, so do relations."""
-    between = TraceBetween(trace)
+    between = TraceBetween(trace, for_readers=True)
     for stream in trace.streams:
         since = stream.deliveries[-1].time if stream.deliveries else -1
         rounds = RoundCounter(stream.conjunction, between, {}, windowed=True)
@@ -184,7 +184,7 @@ def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | No
 
 def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
     """An event that depends on no other member's values is delivered, as long as partners arrive."""
-    between = TraceBetween(trace)
+    between = TraceBetween(trace, for_readers=True)
     for stream in trace.streams:
         conjunction = stream.conjunction
         free = free_slots(conjunction.branch, conjunction.subscription.matching, conjunction.catalogue)

@@ -81,7 +81,8 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         if policy.before and policy.timed:
             rest.insert(0, SlotField("TIME", clause.slot) >= SlotField("TIME", policy.anchor) - within)
         reach = clause.slot, clause.since, clause.until, all_of(*rest), policy, within
-        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
+        told = clause.keyword, clause.alias, clause.reads_members, clause.forbids
+        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, *told))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.runs = run_plan_of(shape, across, types, catalogue)
