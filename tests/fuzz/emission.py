@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,7 @@ ATTRIBUTES = {
     "x": "BINARY",
     "f": "BOOLEAN",
     "t": "TIMESTAMP",
+    "y": "DATE",
 }
 TYPES = "\n".join(f"TYPE {name} ({', '.join(f'{key} {kind}' for key, kind in ATTRIBUTES.items())}) TIME t" for name in "AB")
 
@@ -62,9 +63,24 @@ EDGES: dict[str, list[Any]] = {
     "w": _decimals(34, 4),
     "r": _decimals(8, 30),
     "o": _decimals(0, 38),
-    "s": [None, "", "a", "B ", "😀é", "ß", "0", " -1.5e3 ", "10.1.2.3", "true", "2024-02-29T23:59:59.999999Z"],
+    "s": [
+        None,
+        "",
+        "a",
+        "B ",
+        "😀é",
+        "ß",
+        "0",
+        " -1.5e3 ",
+        "10.1.2.3",
+        "true",
+        " 2024-02-29",
+        "2023-02-29",
+        "2024-02-29T23:59:59.999999Z",
+    ],
     "x": [None, b"", b"\xff\x00"],
     "f": [None, True, False],
+    "y": [None, date(1, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(9999, 12, 31)],
 }
 TIMES = [datetime(1, 1, 1), datetime(1970, 1, 1), datetime(2024, 2, 29, 23, 59, 59, 999999), datetime(9999, 12, 31, 23, 59, 59)]  # noqa: DTZ001
 LITERALS = ("0", "1", "-1", "2147483647", "9223372036854775807", "0.5", "1e300", "-0.0", "NULL")
@@ -143,15 +159,17 @@ def _expression(draw: random.Random, depth: int) -> str:
             f"abs({numbers[0]})",
             f"{draw.choice(('floor', 'ceil', 'abs'))}({one})",
             f"{draw.choice(('min', 'max', 'sum', 'avg', 'count'))}({draw.choice('ab')}.{draw.choice('ibdmvwro')})",
-            f"{draw.choice(('min', 'max'))}({draw.choice('ab')}.{draw.choice('st')})",
+            f"{draw.choice(('min', 'max'))}({draw.choice('ab')}.{draw.choice('sty')})",
             f"({one} {draw.choice(('<', '=', '!=', '>='))} {two})",
             f"({one} {draw.choice(('IS NULL', 'IS NOT NULL'))})",
             f"({one} IN ({two}, {three}))",
             f"(a.s LIKE '{draw.choice(('%', 'a%', '_', '%é'))}')",
             f"{draw.choice(('lower', 'upper', 'trim', 'length'))}({one})",
             f"substring(a.s, {draw.choice(('1', '-1', '0', 'b.i'))})",
-            f"{draw.choice(('year', 'month', 'hour', 'second', 'dayofweek'))}({draw.choice('ab')}.t)",
+            f"{draw.choice(('year', 'month', 'hour', 'second', 'dayofweek'))}({draw.choice('ab')}.{draw.choice('ty')})",
             "(a.t - b.t)",
+            "(a.y - b.y)",
+            "cast(coalesce(a.y, b.y) AS TIMESTAMP)",
             "(a.t + (a.t - b.t))",
             "position(a)",
             "time(b)",
@@ -174,7 +192,7 @@ def _expression(draw: random.Random, depth: int) -> str:
     )
 
 
-CASTS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(9,2)", "DECIMAL(38,30)", "STRING", "BOOLEAN", "TIMESTAMP")
+CASTS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(9,2)", "DECIMAL(38,30)", "STRING", "BOOLEAN", "TIMESTAMP", "DATE")
 
 
 def _condition(draw: random.Random, depth: int) -> str:

@@ -133,6 +133,13 @@ class _Writer:
         self.base |= {"n": rng.choice(("DECIMAL(9,2)", "DECIMAL(38,10)"))} if self.has("decimals") else {}
         self.base |= {"b": "BOOLEAN"} if rng.random() < 0.3 else {}
         self.base |= {"t": "TIMESTAMP"} if rng.random() < 0.3 else {}
+        self.delay = Random(f"AFTER {rng.getstate()}")
+        self.delays = self.delay.choice((0.0, 0.0, 0.0, 0.0, 0.5))
+        self.day = Random(f"DATE {rng.getstate()}")
+        self.days = self.day.choice((0.0, 0.0, 0.0, 0.4))
+        """How often a condition is about dates."""
+        if self.days:
+            self.base |= {"e": "DATE"} | ({"j": "DATE"} if self.base["j"] != self.key else {})
         self.untimed = self.has("untimed") and rng.random() < 0.5
         self.attributes: dict[str, dict[str, str]] = {}
         self.declared: list[str] = []
@@ -325,6 +332,9 @@ class _Writer:
             where = [self.unary(alias)] if self.rng.random() < 0.3 else []
             where += [self.pair(alias, self.rng.choice(pattern.members))] if self.rng.random() < 0.4 else []
             shown = " WHERE " + " AND ".join(where) if where else ""
+            if not pattern.runs and not self.untimed and self.delay.random() < self.delays:
+                by = f" CLOCK BY {self.delay.choice(self.roots)}" if self.delay.random() < 0.2 else ""
+                yield f"AFTER {self.delay.choice((0.5, 1, 2, 4))} SECONDS OF {self.delay.choice(pattern.members)}{by}"
             if self.later.random() < self.before:
                 within = (
                     "" if self.untimed or self.later.random() < 0.4 else f" WITHIN {self.later.choice((0.5, 1, 2, 4))} SECONDS"
@@ -363,6 +373,8 @@ class _Writer:
 
     def unary(self, member: str) -> str:
         rng = self.rng
+        if self.day.random() < self.days:
+            return self.of_day(member)
         made: list[Callable[[], str]] = [
             lambda: f"{member}.x {rng.choice(SIGNS)} {rng.choice((0, 1, 2, 3, 1.5))}",
             lambda: f"{self.number(member)} {rng.choice(SIGNS)} {rng.randrange(4)}",
@@ -391,6 +403,8 @@ class _Writer:
     def pair(self, one: str, two: str) -> str:
         """A comparison of two events."""
         rng = self.rng
+        if self.day.random() < self.days:
+            return self.of_days(one, two)
         sign = "=" if self.has("equalities") else rng.choice(SIGNS)
         kinds: list[Callable[[str], str]] = [self.number]
         kinds += [self.double] * 3 if self.has("doubles") else []
@@ -408,6 +422,29 @@ class _Writer:
             return f"time({one}) {sign} time({two})"
         plain = {"number": "x", "double": "y", "text": "s", "decimal": "n"}[make.__name__]
         return f"{one}.{plain} {sign} {two}.{plain}"
+
+    def of_day(self, member: str) -> str:
+        rng = self.day
+        return rng.choice(
+            (
+                f"{member}.e {rng.choice(SIGNS)} DATE '2026-01-0{rng.randint(1, 4)}'",
+                f"{member}.e BETWEEN DATE '2026-01-01' AND DATE '2026-01-02'",
+                f"day({member}.e) {rng.choice(SIGNS)} {rng.randint(1, 4)}",
+                f"cast({member}.e AS STRING) LIKE '%-0{rng.randint(1, 3)}'",
+                f"{member}.e IS {rng.choice(('', 'NOT '))}NULL",
+            )
+        )
+
+    def of_days(self, one: str, two: str) -> str:
+        rng = self.day
+        return rng.choice(
+            (
+                f"{one}.e {rng.choice(SIGNS)} {two}.e",
+                f"{one}.e - {two}.e {rng.choice(SIGNS)} {rng.randrange(3)} DAYS",
+                f"coalesce({one}.e, {two}.e) {rng.choice(SIGNS)} DATE '2026-01-02'",
+                f"cast(coalesce({one}.e, {two}.e) AS TIMESTAMP) {rng.choice(SIGNS)} TIMESTAMP '2026-01-02T00:00:00Z'",
+            )
+        )
 
     def aggregate(self, pattern: Pattern) -> str:
         rng, alias = self.rng, self.rng.choice(pattern.several)

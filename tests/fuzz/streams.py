@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ EXTREME: Mapping[str, Sequence[Any]] = {
     "DOUBLE": (float("inf"), float("-inf"), 1e308, 5e-324, -0.0, -1.5),
     "STRING": ("\0", "a" * 300, "\U0001f600", "a ", "%", "ß", "İ"),
     "TIMESTAMP": (START - timedelta(days=20_000), START + timedelta(microseconds=1)),
+    "DATE": (date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31)),
     "BOOLEAN": (True, False),
     "BINARY": (b"\0", b"", b"a" * 40),
 }
@@ -88,6 +89,7 @@ PLAIN: Mapping[str, Callable[[int], Any]] = {
     "DECIMAL": lambda n: Decimal(n) / 2 if n < 60 else Decimal(n),
     "STRING": lambda n: ("a", "b", "A", "")[n] if n < 4 else f"t{n}",
     "TIMESTAMP": lambda n: START + timedelta(seconds=n % 100_000),
+    "DATE": lambda n: START.date() + timedelta(days=n % 100_000),
     "BOOLEAN": lambda n: n % 2 == 0,
     "BINARY": lambda n: bytes([n % 256]),
 }

@@ -31,6 +31,8 @@ from fairlead.transport.files.event_files import read_files
 
 PRECISIONS = (1, 2, 9, 10, 18, 19, 37, 38)
 KINDS = ("INT", "BIGINT", "DOUBLE", "DECIMAL", "TIMESTAMP", "BOOLEAN", "STRING", "BINARY")
+DATES = 0.1
+"""Of the cases; drawn apart, so that seeds draw the rest as before there were dates."""
 POWERS = (0, 1, 9, 10, 18, 19, 31, 32, 37, 38, 39, 52, 53, 62, 63, 64, 76, 127, 128, 255, 256, 1023, 1024)
 MOMENTS = (
     datetime(1, 1, 1),  # noqa: DTZ001 — without a zone it is UTC
@@ -57,6 +59,7 @@ def case(seed: int) -> None:
     draw = random.Random(seed)
     kind, precision = draw.choice(KINDS), draw.choice(PRECISIONS)
     scale = draw.choice((0, 1, precision // 2, precision - 1, precision)) if precision > 1 else draw.choice((0, 1))
+    kind = "DATE" if random.Random(f"DATE {seed}").random() < DATES else kind
     declared = f"DECIMAL({precision},{scale})" if kind == "DECIMAL" else kind
     catalogue = compile_text(f"TYPE A (v {declared})").catalogue
     about = f"seed {seed}: {declared}"

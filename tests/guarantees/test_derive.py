@@ -173,6 +173,19 @@ def test_an_absence_takes_the_orders_away() -> None:
     assert "conjunction validity" not in found
 
 
+def test_a_timer_loses_what_an_absence_loses() -> None:
+    found = lost("SUBSCRIPTION S MATCH A a AFTER 2 HOURS OF a")
+    assert found == dict.fromkeys(
+        ("covering agreement", "type total order", "type FIFO order", "type local order", "type causal order"),
+        "AFTER 2 HOURS OF a",
+    )
+    recent = "SUBSCRIPTION S MATCH A a AND B b {} MATCHING RECENT"
+    delayed, absent = (lost(recent.format(each)) for each in ("AFTER 2 HOURS OF a", "WITHOUT N n WITHIN 2 HOURS OF a"))
+    assert delayed.keys() == absent.keys() >= {"conjunction validity", "event validity"}
+    beside = lost("SUBSCRIPTION S MATCH A a AFTER 2 HOURS OF a WITHOUT N n WITHIN 1 HOUR OF a WHERE n.x = a.x")
+    assert set(beside.values()) == {"WITHOUT N n WITHIN 1 HOUR OF a"}
+
+
 def test_a_disjunction_keeps_what_all_its_branches_keep() -> None:
     found = verdicts("SUBSCRIPTION S MATCH A a OR B b AND C c WHERE b.x < c.x")
     assert found[Property.COVERING_AGREEMENT].clause == "WHERE b.x < c.x"

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.language import compile_text
-from fairlead.model.clauses.without import Absence, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBetween, Timer
 from fairlead.model.plans.options import Disposal, Matching
 
 from .sentences import branch, refused_in, subscription
@@ -209,3 +209,34 @@ def test_text_is_kept_with_the_subscription():
     text = "TYPE A ()\nSUBSCRIPTION S\nMATCH A a -- one\n\nSUBSCRIPTION T MATCH A"
     first, second = compile_text(text).subscriptions
     assert (first.text, second.text) == ("SUBSCRIPTION S\nMATCH A a", "SUBSCRIPTION T MATCH A")
+
+
+def test_a_timer_is_an_absence_of_nothing():
+    found = branch("Order o AND Trade t AFTER 5 MINUTES OF t CLOCK BY Order, Trade AFTER 1 HOUR OF o CLOCK BY BlockTrade")
+    assert [type(each) for each in found.waiting] == [Timer, Timer]
+    assert {each.words(["o", "t"]) for each in found.waiting} == {
+        "AFTER 5 MINUTES OF t",
+        "AFTER 1 HOUR OF o CLOCK BY BlockTrade",
+    }
+    assert set(found.types) == {"Order", "Trade"}
+
+
+def test_a_timer_is_told_from_no_timer_and_from_another():
+    one, other, plain = (subscription(f"Order o{each}") for each in (" AFTER 5 MINUTES OF o", " AFTER 6 MINUTES OF o", ""))
+    assert len({one.digest, other.digest, plain.digest}) == 3
+    assert one.digest == subscription("Order p AFTER 300 SECONDS OF p AFTER 5 MINUTES OF p").digest
+
+
+@pytest.mark.parametrize(
+    ("code", "marked"),
+    [
+        ("L099", "Order o+ THEN Trade t «AFTER 5 MINUTES OF t»"),
+        ("L056", "Order o[2] AFTER 5 MINUTES OF «o»"),
+        ("L102", "Order o NEXT Trade t «AFTER 5 MINUTES OF t»"),
+        ("L030", "Order o AFTER 5 MINUTES OF «q»"),
+        ("L057", "Note n AFTER 5 MINUTES OF «n»"),
+        ("L007", "Order o AFTER 5 «FORTNIGHTS» OF o"),
+    ],
+)
+def test_a_timer_is_about_one_member_of_a_pattern_without_runs(code, marked):
+    refused_in(code, marked)

@@ -96,7 +96,7 @@ def test_without_a_value_to_order_by_it_is_refused() -> None:
         fairlead.match(plan, rows(3), order_by=[])
 
 
-@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN", "BINARY", "DECIMAL(9, 2)"])
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN", "BINARY", "DECIMAL(9, 2)", "DATE"])
 @pytest.mark.parametrize("order", ["v", "v DESC", "v, at"])
 def test_a_heartbeat_has_no_place_in_an_order_that_does_not_begin_with_a_time(kind: str, order: str) -> None:
     plan = fairlead.compile(f"TYPE A (v {kind}, at TIMESTAMP) TIME at ORDER BY {order} SUBSCRIPTION S MATCH A a")
@@ -125,3 +125,13 @@ def test_both_zeros_are_one_order_key(zeros: tuple[float, float], descending: st
         held = [each for columns in read for each in run.feed(columns)]
         assert [each.events[0]["n"] for each in held] == [0, 1]
         assert [each.id for each in held] == [each.id for each in found][:2]
+
+
+@pytest.mark.parametrize("delay", ["", " DELAY 1 SECOND"])
+def test_a_date_is_an_order_key(delay: str) -> None:
+    keys = f"at, due DESC{delay}" if delay else "due DESC, at"
+    text = f"TYPE A (due DATE, n INT, at TIMESTAMP) TIME at ORDER BY {keys} SUBSCRIPTION S MATCH A a"
+    dues = ("2024-02-29", "9999-12-31", "0001-01-01", "1969-12-31")
+    given = [{"type": "A", "due": due, "n": n, "at": "2026-01-01T00:00:01Z"} for n, due in enumerate(dues)]
+    for mixed in permutations(given):
+        assert [each.events[0]["n"] for each in fairlead.match(fairlead.compile(text), mixed)] == [1, 0, 3, 2]

@@ -11,12 +11,13 @@ tests/runtime/live/test_disjunctions.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,67 +71,7 @@ def chosen() -> list[Given]:
 
 @pytest.mark.parametrize("number", range(PLANS))
 def test_every_runtime_has_the_same_ids(number: int, spark: SparkSession, tmp_path: Path) -> None:
-    assert everywhere(chosen()[number], spark, tmp_path)
-
-
-RUNS = """
-TYPE A (k INT, x INT, at TIMESTAMP) TIME at
-TYPE B (k INT, x INT, at TIMESTAMP) TIME at
-SUBSCRIPTION Between MATCH A a THEN B b{,3} THEN A c WHERE b.x >= a.x PER k EMIT D (k = a.k, n = count(b), last = last(b.x))
-SUBSCRIPTION Many MATCH B b+ HAVING count(DISTINCT b.x) >= 3 PER k WITHIN 20 SECONDS DISPOSAL FIRST PREFIX
-SUBSCRIPTION Above MATCH D d{2,} THEN B b
-SUBSCRIPTION Plain MATCH A a THEN B b PER k
-"""
-SEQUENCES = """
-TYPE A (k INT, x INT, at TIMESTAMP) TIME at
-TYPE B (k INT, x INT, at TIMESTAMP) TIME at
-SUBSCRIPTION Rising MATCH A a{2,} NEXT B b+ SHORTEST WHERE a.x > prev(a.x) PER k EMIT D (k = first(a.k), n = count(a))
-SUBSCRIPTION Either MATCH A a NEXT (B b ELSE A c) THEN B d WITHIN 9 SECONDS DISPOSAL FIRST PREFIX
-SUBSCRIPTION Session MATCH A a+ LONGEST WITHIN 4 SECONDS OF PREVIOUS PER k EMIT E (k = first(a.k), n = count(a))
-SUBSCRIPTION Steps MATCH B b+ SHORTEST THEN A a HAVING sum(b.x) > 4 MATCHING STEPWISE PER k
-SUBSCRIPTION Above MATCH D d NEXT E e+ SHORTEST
-SUBSCRIPTION Late MATCH A a{2,} NEXT B b+ NEXT A c WHERE a.x >= prev(a.x) AND b.x != prev(b.x) AND c.x > 2
-SUBSCRIPTION Buckets MATCH (A a NEXT B b+){1,2} NEXT A c PER k, bucket(at, 20 SECONDS) DISPOSAL ADVANCE 2 LIMIT 9
-SUBSCRIPTION Both MATCH (A a NEXT A b NEXT A c) OR (B d+ LONGEST UNTIL d.x = 0) WITHIN 6 SECONDS DISPOSAL FIRST PREFIX
-"""
-BOUNDS = """
-TYPE A (k INT, x INT, at TIMESTAMP) TIME at
-TYPE B (k INT, x INT, at TIMESTAMP) TIME at
-TABLE Last KEY (x) FROM B
-SUBSCRIPTION Priced MATCH A a AND Last b WHERE b.x = a.x AND b.k > 0 EMIT D (k = a.k, x = b.x)
-SUBSCRIPTION Keyed MATCH A a AND Last b PER k MATCHING RECENT
-SUBSCRIPTION Above MATCH D d[2] AND B b RETAIN d 2 EVENTS BATCH, b 1 EVENT
-SUBSCRIPTION Slides MATCH A a[2] AND B b PER k RETAIN a 3 EVENTS, b 5 SECONDS MATCHING ALL DISPOSAL NONE
-SUBSCRIPTION Tumbles MATCH A a THEN B b PER k RETAIN a 10 SECONDS BATCH DISPOSAL INFIX
-SUBSCRIPTION Hours MATCH A a[2] AND B b PER k, bucket(at, 20 SECONDS)
-SUBSCRIPTION Cut MATCH B b{3,} PER bucket(at, 10 SECONDS)
-"""
-
-
-@pytest.mark.parametrize(("rules", "seed"), [(RUNS, 5), (SEQUENCES, 6), (BOUNDS, 7)], ids=("runs", "sequences", "bounds"))
-def test_every_runtime_has_the_same_ids_of_what_later_words_find(
-    rules: str, seed: int, spark: SparkSession, tmp_path: Path
-) -> None:
-    rolls, events = Random(seed), []
-    for second in range(160):
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        events.append({"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None)), "at": at})
-    plan, path = fairlead.compile(rules), tmp_path / "events.parquet"
-    live = everywhere(Given(seed, rules, (), tuple(events), only_group(plan)), spark, tmp_path)
-    assert {name for name, _ in live} == {each.name for each in plan.subscriptions}
-    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
-    if rules is RUNS:
-        rows = relations_of(batch, plan, "Between").collect()
-        assert sorted(len(row.b) for row in rows) == sorted(row.n for row in rows)
-        assert {len(row.b) for row in rows} >= {0, 1, 3}
-        assert all(row.last == (row.b[-1].x if row.b else None) and row.a.k == row.c.k for row in rows)
-    elif rules is SEQUENCES:
-        rows = relations_of(batch, plan, "Session").collect()
-        assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
-
-
-def everywhere(given: Given, spark: SparkSession, tmp_path: Path) -> Delivered:
-    """What a live subscriber has delivered, and all others too."""
+    given = chosen()[number]
     live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
     plan, table = fairlead.compile(given.text), pq.read_table(path)
     query = streams.start(
@@ -145,9 +86,132 @@ def everywhere(given: Given, spark: SparkSession, tmp_path: Path) -> Delivered:
         "Spark batch": by_columns(fl.match(plan, spark.read.parquet(str(path)), position="position")),
         "Spark stream": by_columns(streams.frame(query)),
     }
+    assert live
     for name, ids in found.items():
         assert ids == live, f"{name} differs from live\n{given.text}"
-    return live
+
+
+RUNS = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Between MATCH A a THEN B b{,3} THEN A c WHERE b.x >= a.x PER k EMIT D (k = a.k, n = count(b), last = last(b.x))
+SUBSCRIPTION Many MATCH B b+ HAVING count(DISTINCT b.x) >= 3 PER k WITHIN 20 SECONDS DISPOSAL FIRST PREFIX
+SUBSCRIPTION Above MATCH D d{2,} THEN B b
+SUBSCRIPTION Plain MATCH A a THEN B b PER k
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_relations_with_runs(spark: SparkSession, tmp_path: Path) -> None:
+    plan, batch = same_ids(RUNS, 5, spark, tmp_path)
+    rows = relations_of(batch, plan, "Between").collect()
+    assert sorted(len(row.b) for row in rows) == sorted(row.n for row in rows)
+    assert {len(row.b) for row in rows} >= {0, 1, 3}
+    assert all(row.last == (row.b[-1].x if row.b else None) and row.a.k == row.c.k for row in rows)
+
+
+SEQUENCES = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Rising MATCH A a{2,} NEXT B b+ SHORTEST WHERE a.x > prev(a.x) PER k EMIT D (k = first(a.k), n = count(a))
+SUBSCRIPTION Either MATCH A a NEXT (B b ELSE A c) THEN B d WITHIN 9 SECONDS DISPOSAL FIRST PREFIX
+SUBSCRIPTION Session MATCH A a+ LONGEST WITHIN 4 SECONDS OF PREVIOUS PER k EMIT E (k = first(a.k), n = count(a))
+SUBSCRIPTION Steps MATCH B b+ SHORTEST THEN A a HAVING sum(b.x) > 4 MATCHING STEPWISE PER k
+SUBSCRIPTION Above MATCH D d NEXT E e+ SHORTEST
+SUBSCRIPTION Late MATCH A a{2,} NEXT B b+ NEXT A c WHERE a.x >= prev(a.x) AND b.x != prev(b.x) AND c.x > 2
+SUBSCRIPTION Buckets MATCH (A a NEXT B b+){1,2} NEXT A c PER k, bucket(at, 20 SECONDS) DISPOSAL ADVANCE 2 LIMIT 9
+SUBSCRIPTION Both MATCH (A a NEXT A b NEXT A c) OR (B d+ LONGEST UNTIL d.x = 0) WITHIN 6 SECONDS DISPOSAL FIRST PREFIX
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_sequences(spark: SparkSession, tmp_path: Path) -> None:
+    plan, batch = same_ids(SEQUENCES, 6, spark, tmp_path)
+    rows = relations_of(batch, plan, "Session").collect()
+    assert sorted(len(row.a) for row in rows) == sorted(row.n for row in rows)
+
+
+BOUNDS = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+TABLE Last KEY (x) FROM B
+SUBSCRIPTION Priced MATCH A a AND Last b WHERE b.x = a.x AND b.k > 0 EMIT D (k = a.k, x = b.x)
+SUBSCRIPTION Keyed MATCH A a AND Last b PER k MATCHING RECENT
+SUBSCRIPTION Above MATCH D d[2] AND B b RETAIN d 2 EVENTS BATCH, b 1 EVENT
+SUBSCRIPTION Slides MATCH A a[2] AND B b PER k RETAIN a 3 EVENTS, b 5 SECONDS MATCHING ALL DISPOSAL NONE
+SUBSCRIPTION Tumbles MATCH A a THEN B b PER k RETAIN a 10 SECONDS BATCH DISPOSAL INFIX
+SUBSCRIPTION Hours MATCH A a[2] AND B b PER k, bucket(at, 20 SECONDS)
+SUBSCRIPTION Cut MATCH B b{3,} PER bucket(at, 10 SECONDS)
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_what_bounds_tables_and_buckets_find(spark: SparkSession, tmp_path: Path) -> None:
+    same_ids(BOUNDS, 7, spark, tmp_path)
+
+
+DATES = """
+TYPE A (k INT, x INT, d DATE, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, d DATE, at TIMESTAMP) TIME at
+SUBSCRIPTION Later MATCH A a AND B b WHERE b.d - a.d BETWEEN 1 DAY AND 2 DAYS PER k
+    EMIT D (d = coalesce(a.d, b.d), m = max(b.d))
+SUBSCRIPTION Keyed MATCH A a AND B b PER d WHERE a.d != DATE '2024-02-29'
+SUBSCRIPTION Above MATCH D d[2] WHERE d[1].d < d[2].d
+SUBSCRIPTION Days MATCH B b+ HAVING count(DISTINCT b.d) >= 2 PER k EMIT E (low = min(b.d), day = day(first(b.d)))
+SUBSCRIPTION Next MATCH A a{2} NEXT B b WHERE b.d > first(a.d) PER k
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_what_dates_decide(spark: SparkSession, tmp_path: Path) -> None:
+    days = (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1), date(1, 1, 1), date(9999, 12, 31), None)
+    plan, batch = same_ids(DATES, 8, spark, tmp_path, lambda rolls: {"d": rolls.choice(days)})
+    rows = relations_of(batch, plan, "Later").collect()
+    assert {row.m for row in rows} == {date(2024, 2, 29), date(2024, 3, 1)}
+    assert all(row.m == row.b.d and 1 <= (row.b.d - row.a.d).days <= 2 for row in rows)
+
+
+TIMERS = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Due MATCH A a WHERE a.x > 0 AFTER 7 SECONDS OF a PER k EMIT D (k = a.k, x = a.x)
+SUBSCRIPTION Next MATCH D d THEN B b PER k
+SUBSCRIPTION Both MATCH A a AND B b AFTER 2 SECONDS OF b AFTER 5 SECONDS OF a CLOCK BY A PER k
+SUBSCRIPTION Quiet MATCH A a WITHOUT B b WITHIN 3 SECONDS OF a AFTER 6 SECONDS OF a PER k
+SUBSCRIPTION Either MATCH (A a) OR (B b AND B c) AFTER 4 SECONDS OF c
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_what_waits_for_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    plan, batch = same_ids(TIMERS, 9, spark, tmp_path)
+    assert all(row.place < 0 for row in relations_of(batch, plan, "Due").select("place").collect())
+
+
+def same_ids(
+    rules: str, seed: int, spark: SparkSession, folder: Path, further: Callable[[Random], dict[str, Any]] = lambda _: {}
+) -> tuple[Plan, DataFrame]:
+    """All runtimes have the same ids of these rules over events of A and B, of which each subscription finds something. Gives
+    the plan and what Spark found as a batch."""
+    rolls, events = Random(seed), []
+    for second in range(160):
+        event = {"type": rolls.choice("AB"), "k": rolls.randrange(3), "x": rolls.choice((0, 1, 2, 3, None))}
+        events.append(event | further(rolls) | {"at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)})
+    given = Given(seed, rules, (), tuple(events), only_group(fairlead.compile(rules)))
+    live, path = run(lambda: followed(given, folder / "events.parquet")), folder / "events.parquet"
+    plan, table = fairlead.compile(rules), pq.read_table(path)
+    query = streams.start(
+        fl.match(plan, streams.reading(spark, streams.written(folder / "parts", in_order(table))), position="position"),
+        folder / "checkpoint",
+    )
+    batch = fl.match(plan, spark.read.parquet(str(path)), position="position")
+    found = {
+        "event by event": by_engine(plan, table, None),
+        "kernels": by_engine(plan, table, 0),
+        "embedded": delivered(fairlead.match(plan, table, position="position")),
+        "the reference": by_reference(plan, table),
+        "Spark batch": by_columns(batch),
+        "Spark stream": by_columns(streams.frame(query)),
+    }
+    assert {name for name, _ in live} == {each.name for each in plan.subscriptions}
+    for name, ids in found.items():
+        assert ids == live, f"{name} differs from live"
+    return plan, batch
 
 
 async def followed(given: Given, path: Path) -> Delivered:

@@ -34,6 +34,7 @@ EVERY = EventType(
         text=Kind.STRING,
         seen=Kind.TIMESTAMP,
         raw=Kind.BINARY,
+        day=Kind.DATE,
     ),
 )
 PAIR = EventType("Pair", attributes(text=Kind.STRING, other=Kind.BIGINT))

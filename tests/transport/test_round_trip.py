@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import tempfile
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ RAW: dict[Kind, st.SearchStrategy[Any]] = {
     | MOMENTS.map(datetime.isoformat)
     | st.integers(-(10**10), 10**11)
     | st.floats(-1e10, 1e11, allow_nan=False),
+    Kind.DATE: st.dates() | st.dates().map(date.isoformat),
     Kind.BINARY: st.binary(max_size=6) | st.binary(max_size=6).map(lambda raw: base64.b64encode(raw).decode()),
 }
 
@@ -81,6 +82,7 @@ def test_records_keep_their_canonical_values(given_records: list[dict[str, Any]]
 TYPED = {
     "seen": MOMENTS.map(lambda moment: moment.replace(tzinfo=UTC)),
     "raw": st.binary(max_size=6),
+    "day": st.dates(),
     "ratio": st.floats(),
 }
 
@@ -153,6 +155,8 @@ ODD = (
     | st.text(max_size=6)
     | st.text("0123456789-+:.TZ_ eE,", max_size=26)
     | st.datetimes(timezones=ZONES)
+    | st.dates()
+    | st.text("0123456789-", min_size=9, max_size=11)
 )
 DATA_TYPES = st.sampled_from([each.type for each in EVERY.attributes] + [DataType(Kind.DECIMAL, 38, 10)])
 
@@ -167,6 +171,8 @@ def test_the_fast_way_accepts_only_what_the_exact_way_accepts_with_the_same_valu
         return
     if wanted.kind is Kind.TIMESTAMP:
         fast = fast.cast(pa.int64())
+    if wanted.kind is Kind.DATE:
+        fast = fast.cast(pa.int32())
     assert list(map(same, fast.to_pylist())) == [same(canonical(value, wanted, text=text)) for value in values]
 
 

@@ -60,12 +60,17 @@ def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property
     """Relations wait for a deadline, and a cancelled one has consumed its members."""
     if not branch.waiting:
         return None
-    clause = branch.waiting[0].words(branch.alias_names())
+    awaited = next((each for each in branch.waiting if each.forbids), branch.waiting[0])
+    clause = awaited.words(branch.alias_names())
     consumed = "a relation that is cancelled has consumed its members"
+    if not awaited.forbids:
+        consumed = "a relation has consumed its members before its time has passed, and times can stand still"
     if wanted in ORDERS:
         why = "relations are delivered by deadline, so events whose times are out of order are delivered out of order"
     elif wanted is Property.COVERING_AGREEMENT:
         why = "an extended pattern reads more types, decides at an earlier event and can miss a cancellation"
+        if not awaited.forbids:
+            why = "an extended pattern reads more types, which tell it the time: the plain one waits for its own"
     elif wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
         why = consumed
     elif wanted is Property.CONJUNCTION_VALIDITY and not _pairs_in_turn(subscription, branch, catalogue):

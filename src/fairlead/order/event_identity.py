@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.model.events.columns import as_numbers
 from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.types import EventType
 from fairlead.model.plans.event_order import EventOrder
@@ -146,7 +147,7 @@ def _values(column: pa.Array) -> Iterator[Words]:
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         read = _texts
     else:
-        column = column.cast(pa.int64())
+        column = as_numbers(column)
     yield from read(column)
 
 

@@ -19,7 +19,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
@@ -115,7 +115,7 @@ def _same_emission(wanted: Record, got: Record) -> bool:
 
 
 def same_value(wanted: Any, got: Any) -> bool:
-    """Equal in value and in kind: 3 is not 3.0. NaN equals NaN; text represents moments, decimals and bytes too."""
+    """Equal in value and in kind: 3 is not 3.0. NaN equals NaN; text represents moments, dates, decimals and bytes too."""
     if isinstance(wanted, str):
         return _same_text(wanted, got)
     if type(wanted) is not type(got):
@@ -129,6 +129,8 @@ def _same_text(wanted: str, got: Any) -> bool:
     match got:
         case datetime():
             return moment(wanted) == got
+        case date():
+            return wanted == got.isoformat()
         case Decimal():
             return Decimal(wanted) == got
         case bytes():

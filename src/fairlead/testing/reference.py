@@ -17,7 +17,7 @@ from fairlead.matching.expressions.functions import unknown
 from fairlead.matching.outcome import Due, Match, too_many_relations
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.clauses.then import Precedence
-from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween, Timer
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
 from fairlead.model.limits import LIMITS
@@ -32,7 +32,7 @@ from fairlead.testing.sequences import LAST_TIME, ReferenceSequence
 Run = tuple[Event, ...]
 Members = tuple[Any, ...]
 """What each slot holds: an event, or a run (`q+`)."""
-Negated = NegationBetween | NegationBefore | Absence
+Negated = NegationBetween | NegationBefore | Absence | Timer
 
 
 class ReferenceConjunction:
@@ -44,7 +44,7 @@ class ReferenceConjunction:
         self.runs = {*branch.runs}
         self.precedences = [each for each in branch.clauses if isinstance(each, Precedence)]
         self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween | NegationBefore)]
-        self.absences = [each for each in branch.clauses if isinstance(each, Absence)]
+        self.absences = [each for each in branch.clauses if isinstance(each, Absence | Timer)]
         self.withouts: list[Negated] = [*self.negations, *self.absences]
         self.negated: dict[int, list[Event]] = {each.slot: [] for each in self.withouts}
         self.clock: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -20,7 +20,9 @@ from tests.matching.generators.generated import START
 
 __all__ = ["interpreted"]
 
-ATTRIBUTES = "(i INT, b BIGINT, d DOUBLE, m DECIMAL(9,2), n DECIMAL(12,4), s STRING, x BINARY, f BOOLEAN, at TIMESTAMP) TIME at"
+ATTRIBUTES = (
+    "(i INT, b BIGINT, d DOUBLE, m DECIMAL(9,2), n DECIMAL(12,4), s STRING, x BINARY, f BOOLEAN, y DATE, at TIMESTAMP) TIME at"
+)
 TYPES = f"TYPE P {ATTRIBUTES}\nTYPE Q {ATTRIBUTES}\n"
 MEMBERS = ("p[1]", "p[2]", "q")
 LARGE = 2**63 - 1
@@ -33,6 +35,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "s": ("", "a", "b", "B", "ä", None),
     "x": (b"", b"a", b"b", b"\xff", None),
     "f": (True, False, None),
+    "y": (date(2026, 1, 1), date(2026, 1, 2), date(1969, 12, 31), date(1, 1, 1), date(9999, 12, 31), None),
 }
 SIGNS = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
 WHOLE = st.sampled_from(("0", "1", "2", "-1", "4294967296", "9223372036854775807"))
@@ -101,6 +104,12 @@ def atoms(draw: st.DrawFn) -> str:
         f"{draw(st.sampled_from(('min', 'max')))}(p.s) {sign} q.s",
         f"coalesce({member}.s, 'a') {sign} {other}.s",
         f"{member}.x {sign} {other}.x",
+        *[f"{member}.y {sign} {other}.y", f"{member}.y - {other}.y {sign} {draw(st.integers(0, 2))} DAYS"] * 2,
+        f"cast(coalesce({member}.y, {other}.y) AS TIMESTAMP) {sign} {other}.at",
+        f"cast(coalesce({member}.at, {other}.at) AS DATE) {sign} {other}.y",
+        f"{draw(st.sampled_from(('min', 'max')))}(p.y) {sign} q.y",
+        f"dayofweek(coalesce({member}.y, {other}.y)) {sign} {other}.i",
+        f"{member}.y IN ({other}.y, DATE '2026-01-02')",
     ]
     return draw(st.sampled_from(choices))
 
@@ -152,7 +161,7 @@ def test_conditions_across_events_equal_the_incremental_matcher_and_most_have_a_
 
 
 PAIRS = [
-    *[f"p.{one} {sign} q.{two}" for one, two in ("bd", "db", "dd", "md", "mn", "ss") for sign in ("=", "!=", "<", ">=")],
+    *[f"p.{one} {sign} q.{two}" for one, two in ("bd", "db", "dd", "md", "mn", "ss", "yy") for sign in ("=", "!=", "<", ">=")],
     *[f"p.b {operator} q.b {test}" for operator in "+-*%" for test in ("< q.i", "IS NULL")],
     *["p.d % q.d < 1.0", "p.d - q.d != 1.0", "p.d NOT IN (q.d, 1.0)", "p.d IN (q.d, 1.0)", "(p.d + q.d) IS NOT NULL"],
     *[
@@ -161,6 +170,9 @@ PAIRS = [
         "p.x = q.x",
         "p.x < q.x",
         "floor(p.d + q.d) = q.b",
+        "p.y - q.y <= 1 DAY",
+        "cast(coalesce(p.y, q.y) AS TIMESTAMP) = cast(q.y AS TIMESTAMP)",
+        "max(p.y) >= q.y",
         "ceil(p.m - q.n) < q.i",
     ],
     *[

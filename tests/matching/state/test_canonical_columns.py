@@ -24,6 +24,7 @@ VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.binary(), st.binary(max_size=5)),
     (pa.timestamp("us", tz="UTC"), st.datetimes(timezones=st.just(UTC))),
     (pa.duration("us"), st.integers(0, 10**15)),
+    (pa.date32(), st.dates()),
     (pa.decimal128(12, 3), st.integers(-(10**12) + 1, 10**12 - 1).map(lambda n: Decimal(n).scaleb(-3))),
     (pa.decimal256(45, 9), st.integers(-(10**44), 10**44).map(lambda n: Decimal(n).scaleb(-9))),
 ]

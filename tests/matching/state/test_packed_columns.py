@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead.matching.state.canonical_columns import canonical
 from fairlead.matching.state.packed_columns import KINDS, WORTH, packed, unpacked
+from fairlead.model.events.columns import of_numbers
 
 MOMENT = pa.timestamp("us", "UTC")
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -26,7 +27,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
     values: list[Any] = [min(max(base + unit * each, low), high) for each in steps]
     for at in draw(st.lists(st.integers(0, max(0, len(values) - 1)), max_size=4)) if values else ():
         values[at] = None
-    return pa.array(values, pa.int64()).cast(kind)
+    return of_numbers(pa.array(values, pa.int64()), kind)
 
 
 @given(columns(), st.integers(0, 5))
@@ -62,7 +63,7 @@ def test_a_packed_column_is_unpacked_as_it_was(column: pa.Array, cut: int) -> No
 )
 def test_the_form_of_a_packed_column(values: Any, kind: pa.DataType, told: bytes, stored: pa.DataType) -> None:
     """What a later release has to read."""
-    field, made = packed("x", pa.array(values, pa.int64()).cast(kind))
+    field, made = packed("x", of_numbers(pa.array(values, pa.int64()), kind))
     assert (field.metadata, made.type) == ({b"packed": told}, stored)
 
 

@@ -289,11 +289,11 @@ def test_heartbeats_need_a_time(spark: SparkSession) -> None:
     assert fl.match(plan, timeless, order_by="nr").count() == 1
 
 
-@pytest.mark.parametrize("kind", ["INT", "DOUBLE", "STRING", "DECIMAL(5,2)", "BOOLEAN", "TIMESTAMP", "BINARY"])
+@pytest.mark.parametrize("kind", ["INT", "DOUBLE", "STRING", "DECIMAL(5,2)", "BOOLEAN", "TIMESTAMP", "DATE", "BINARY"])
 def test_keys_of_every_kind_meet_and_null_and_nan_belong_to_none(spark: SparkSession, kind: str) -> None:
     plan = fairlead.compile(f"TYPE A (k {kind})\nTYPE B (k {kind})\nSUBSCRIPTION S MATCH A a THEN B b PER k")
     sql = {"INT": "{}", "DOUBLE": "{}e0D", "STRING": "'{}'", "DECIMAL(5,2)": "{}.50BD", "BINARY": "X'0{}'"}
-    sql |= {"BOOLEAN": "{} = 1", "TIMESTAMP": "timestamp_seconds({})"}
+    sql |= {"BOOLEAN": "{} = 1", "TIMESTAMP": "timestamp_seconds({})", "DATE": "date_from_unix_date({})"}
     keys = [sql[kind].format(number) for number in (1, 0)]
     keys += ["double('NaN')", "-0.0D"] if kind == "DOUBLE" else []
     values = [f"('{name}', {key})" for name in "AB" for key in [*keys, "NULL"]]

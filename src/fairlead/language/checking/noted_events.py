@@ -36,11 +36,12 @@ def belonging(clauses: Sequence[syntax.NotingNode], shapes: Sequence[BranchPatte
             raise _unknown_anchor(clause, shapes)
         alias = clause.alias.text
         for at in fitting:
+            noted = clause.noted(shapes[at].members)
             if alias in shapes[at].members or alias in found[at]:
                 problem = f"the absent event has the same name as another element, '{alias}'"
-                raise Fault("L021", clause.alias.span, problem, f"give it an alias: {clause.word} {clause.type.text} x …")
+                raise Fault("L021", clause.alias.span, problem, f"give it an alias: {clause.word} {noted} x …")
             slot = len(shapes[at].slots) + len(found[at])
-            found[at][alias] = (clause, AliasMember(alias, catalogue[clause.type.text], (slot,)))
+            found[at][alias] = (clause, AliasMember(alias, catalogue[noted], (slot,)))
     return found
 
 

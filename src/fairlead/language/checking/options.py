@@ -61,7 +61,10 @@ def _matching(clause: syntax.Clause | None) -> Matching:
         return Matching.FIRST
     if "STEPWISE" in clause.words:
         if "RECENT" in clause.words:
-            fix = "write MATCHING FIRST STEPWISE, with which an attempt continues until it fails"
+            fix = (
+                "write MATCHING FIRST STEPWISE, with which an attempt continues until it fails; if the newest attempt should"
+                " count, write a subscription for each step, with MATCHING RECENT, that reads what the one before emits"
+            )
             raise Fault("L101", clause.span, "MATCHING RECENT STEPWISE is not supported", fix)
         return Matching.FIRST_STEPWISE
     return next(each for each in Matching if each.words == clause.words)

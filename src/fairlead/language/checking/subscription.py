@@ -203,7 +203,7 @@ def _check_runs(node: syntax.Subscription, branches: Sequence[Branch], chosen: O
         )
         if waits:
             fix = "EMIT what was found, and write this clause in a subscription that reads it"
-            raise Fault("L099", clause.span, f"{clause.word} … WITHIN is not supported with runs", fix)
+            raise Fault("L099", clause.span, f"{clause.awaited} is not supported with runs", fix)
 
 
 def _find(node: syntax.Subscription, wanted: type[ClauseType]) -> ClauseType | None:

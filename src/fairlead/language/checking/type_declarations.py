@@ -25,7 +25,7 @@ ELSEWHERE: Mapping[str, str] = (
     | dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE")
     | dict.fromkeys(("SMALLINT", "TINYINT", "INT32", "SHORT"), "INT")
     | dict.fromkeys(("INT64",), "BIGINT")
-    | dict.fromkeys(("DATETIME", "TIMESTAMPTZ", "DATE"), "TIMESTAMP")
+    | dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP")
     | dict.fromkeys(("BYTES", "BLOB", "BYTEA"), "BINARY")
     | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL"}
 )

@@ -1,8 +1,9 @@
 """WITHOUT in the language: `WITHOUT type alias BETWEEN a AND b`, `WITHOUT type alias BEFORE a [WITHIN duration]`, and
-`WITHOUT type alias WITHIN duration OF a [CLOCK BY type, …]`.
+`WITHOUT type alias WITHIN duration OF a [CLOCK BY type, …]`; and AFTER, where nothing is absent: `AFTER duration OF a [CLOCK BY
+type, …]`.
 
-Gives: the syntax node and its builders, the checks that make a NegationBetween, a NegationBefore or an Absence of it, and W006,
-W007, W018, W019, and W016, whose remedy it is.
+Gives: the syntax nodes and their builders, the checks that make a NegationBetween, a NegationBefore, an Absence or a Timer of
+them, and W006, W007, W018, W019, and W016, whose remedy WITHOUT is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fairlead.language.checking.typing.scope import AliasMember
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
-from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween, Timer, never
 from fairlead.model.events.types import Catalogue
 from fairlead.model.expressions.expression import Predicate
 from fairlead.model.plans.plan import Branch
@@ -52,11 +53,15 @@ class WithoutNode(syntax.NotingNode):
             return replace(self, duration=clause.duration)
         return syntax.NotingNode.followed_by(self, clause)
 
+    @property
+    def awaited(self) -> str:
+        return "WITHOUT … WITHIN"
+
+    def noted(self, members: Mapping[str, AliasMember]) -> str:
+        return self.type.text
+
     def check_types(self, catalogue: Catalogue) -> None:
-        for word in self.clock:
-            if not catalogue[word.text].timed:
-                problem = f"CLOCK BY needs times, and events of type '{word.text}' have none"
-                raise Fault("L057", word.span, problem, f"declare {word.text} with TIME, or leave it out")
+        _check_clock(self.clock, catalogue)
 
     def planned(
         self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
@@ -68,13 +73,48 @@ class WithoutNode(syntax.NotingNode):
         if self.before:
             return NegationBefore(*mine, slots[0], within, predicates)
         if within is not None:
-            read = {member.type.name, *(each.type.name for each in members.values())}  # these tell the time anyway
-            clock = {each.text for each in self.clock} - read
-            return Absence(*mine, slots[0], within, predicates, tuple(sorted(clock)))
+            return Absence(*mine, slots[0], within, predicates, _clock_of(self.clock, member, members))
         left, right = slots
         if left == right:
             raise Fault("L056", self.anchors[1].span, "nothing lies between an event and itself", "name two members")
         return NegationBetween(*mine, left, right, predicates)
+
+
+@syntax.node
+class TimerNode(syntax.NotingNode):
+    """`AFTER duration OF anchors[0] [CLOCK BY clock]`. Its alias, which nobody can write, tells it from others."""
+
+    word: ClassVar[str] = "AFTER"
+
+    alias: syntax.Word
+    anchors: tuple[syntax.Reference, ...]
+    duration: syntax.Duration
+    span: Span
+    where: syntax.Where | None = None
+    clock: tuple[syntax.Word, ...] = ()
+
+    @property
+    def reads(self) -> tuple[syntax.Word, ...]:
+        return self.clock
+
+    def noted(self, members: Mapping[str, AliasMember]) -> str:
+        return members[self.anchors[0].head.text].type.name
+
+    def followed_by(self, clause: syntax.Clause) -> syntax.NotingNode | None:
+        return None
+
+    def check_types(self, catalogue: Catalogue) -> None:
+        _check_clock(self.clock, catalogue)
+
+    def planned(
+        self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
+    ) -> Timer:
+        if not member.type.timed:
+            problem = f"AFTER needs times, and events of type '{member.type.name}' have none"
+            raise Fault("L057", self.anchors[0].span, problem, f"declare {member.type.name} with TIME")
+        mine = member.alias, member.type.name, member.slots[0]
+        clock = _clock_of(self.clock, member, members)
+        return Timer(*mine, slots[0], duration(self.duration), (never(member.slots[0]),), clock)
 
 
 def _negated(span: Span, parts: list[Any]) -> tuple[syntax.Word, syntax.Word]:
@@ -98,6 +138,11 @@ def _within(span: Span, parts: list[Any]) -> WithoutNode:
     return WithoutNode(type_, alias, (anchor,), length, span, clock=tuple(clock[0]) if clock else ())
 
 
+def _after(span: Span, parts: list[Any]) -> TimerNode:
+    length, anchor, *clock = parts
+    return TimerNode(syntax.Word(f"AFTER {span.start}", span), (anchor,), length, span, clock=tuple(clock[0]) if clock else ())
+
+
 def _clock(span: Span, parts: list[Any]) -> list[syntax.Word]:
     return [syntax.Word(each.text, Span(each.start, each.end)) for each in parts]
 
@@ -107,6 +152,7 @@ BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
     "without_between": _between,
     "without_before": _before,
     "without_within": _within,
+    "after": _after,
     "clock": _clock,
 }
 
@@ -120,6 +166,18 @@ def _check_timed(clause: WithoutNode, member: AliasMember, anchor: AliasMember) 
             problem = f"WITHOUT … WITHIN needs times, and events of type '{type_.name}' have none"
             other = "leave out its WITHIN" if clause.before else "use WITHOUT … BETWEEN"
             raise Fault("L057", word.span, problem, f"declare {type_.name} with TIME, or {other}")
+
+
+def _check_clock(clock: Sequence[syntax.Word], catalogue: Catalogue) -> None:
+    for word in clock:
+        if not catalogue[word.text].timed:
+            problem = f"CLOCK BY needs times, and events of type '{word.text}' have none"
+            raise Fault("L057", word.span, problem, f"declare {word.text} with TIME, or leave it out")
+
+
+def _clock_of(clock: Sequence[syntax.Word], member: AliasMember, members: Mapping[str, AliasMember]) -> tuple[str, ...]:
+    """Without the types that tell the time anyway."""
+    return tuple(sorted({each.text for each in clock} - {member.type.name, *(each.type.name for each in members.values())}))
 
 
 # Lint

@@ -45,7 +45,7 @@ def _is_null(option: Expression) -> bool:
     return isinstance(option, Literal) and option.value is None
 
 
-KEY_KINDS = frozenset({Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.BINARY})
+KEY_KINDS = frozenset({Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE, Kind.BINARY})
 """Equal times, truths and floating-point numbers are rarely keys."""
 
 

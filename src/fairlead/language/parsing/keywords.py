@@ -3,7 +3,20 @@ grammar; a test compares.)"""
 
 from __future__ import annotations
 
-CLAUSE_KEYWORDS = ("WHERE", "HAVING", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "KEEP", "LIMIT", "RETAIN")
+CLAUSE_KEYWORDS = (
+    "WHERE",
+    "HAVING",
+    "PER",
+    "WITHIN",
+    "WITHOUT",
+    "MATCHING",
+    "DISPOSAL",
+    "EMIT",
+    "KEEP",
+    "LIMIT",
+    "RETAIN",
+    "AFTER",
+)
 """The words with which a clause begins."""
 ALL_KEYWORDS = (
     *(
@@ -27,6 +40,7 @@ ALL_KEYWORDS = (
         "PER KEY",
         "EMIT",
         "WITHOUT",
+        "AFTER",
         "CLOCK BY",
         "AND",
         "OR",

@@ -4,9 +4,10 @@
     INT, BIGINT     numbers, towards zero · text of a number · BOOLEAN as 0, 1 · TIMESTAMP, duration: whole seconds, downwards
     DOUBLE          the same, not rounded
     DECIMAL(p,s)    numbers, text, BOOLEAN; half away from zero; a DOUBLE by its shortest text
-    STRING          numbers, BOOLEAN, TIMESTAMP (ISO 8601)
+    STRING          numbers, BOOLEAN, TIMESTAMP and DATE (ISO 8601)
     BOOLEAN         text: true, false · numbers: not zero
-    TIMESTAMP       text (ISO 8601) · numbers: seconds since 1970
+    TIMESTAMP       text (ISO 8601) · numbers: seconds since 1970 · DATE: its midnight
+    DATE            text (ISO 8601) · TIMESTAMP: its day, in UTC
 
 Takes: a canonical value and its kind. Gives: the value of the other type, or None if the type has none. Never: raises.
 """
@@ -19,7 +20,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 from fairlead.model.events.types import DataType, Kind
-from fairlead.model.events.values import INT_RANGE, TIMESTAMP_RANGE, canonical, jsonable, plain_number
+from fairlead.model.events.values import DAY, INT_RANGE, TIMESTAMP_RANGE, canonical, jsonable, plain_number
 
 SECOND = 1_000_000
 HALF_UP = Context(prec=800, rounding=ROUND_HALF_UP)
@@ -45,6 +46,8 @@ def cast(source: Kind, wanted: DataType) -> Callable[[Any], Any]:
             return lambda value: _text(value, source)
         case Kind.BOOLEAN:
             return lambda value: _boolean(value, source)
+        case Kind.DATE:
+            return _date if source is Kind.STRING else lambda value: value // DAY
     return lambda value: _timestamp(value, source)
 
 
@@ -106,7 +109,7 @@ def _text(value: Any, source: Kind) -> str:
     match source:
         case Kind.BOOLEAN:
             return "true" if value else "false"
-        case Kind.TIMESTAMP:
+        case Kind.TIMESTAMP | Kind.DATE:
             return str(jsonable(value, source))
         case Kind.DECIMAL:
             return format(value if value else value.copy_abs(), "f")
@@ -121,7 +124,16 @@ def _boolean(value: Any, source: Kind) -> bool | None:
     return {"true": True, "false": False}.get(value.strip(" ").lower())
 
 
+def _date(text: str) -> int | None:
+    try:
+        return int(canonical(text.strip(" "), DataType(Kind.DATE)))
+    except ValueError:
+        return None
+
+
 def _timestamp(value: Any, source: Kind) -> int | None:
+    if source is Kind.DATE:
+        return int(value * DAY)
     if source is Kind.STRING:
         try:
             return int(canonical(value.strip(" "), DataType(Kind.TIMESTAMP)))

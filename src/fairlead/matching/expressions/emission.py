@@ -23,7 +23,7 @@ from fairlead.matching.expressions.run_emission import run_values
 from fairlead.matching.results.event_store import View
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.taken_rows import Taken
-from fairlead.model.events.columns import arrow_array, arrow_type, canonical_values, decimals_at
+from fairlead.model.events.columns import arrow_array, arrow_type, canonical_values, decimals_at, of_numbers
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
@@ -210,7 +210,7 @@ class Members:
 def as_arrow(vector: Vector, wanted: DataType) -> pa.Array:
     plain = {Kind.INT: np.int32, Kind.BOOLEAN: np.bool_, Kind.DOUBLE: np.float64}.get(wanted.kind, np.int64)
     made = pa.array(vector.values.astype(plain), mask=None if vector.known.all() else ~vector.known)
-    return made.cast(arrow_type(wanted))
+    return of_numbers(made, arrow_type(wanted))
 
 
 def _kind(schema: EventType, attribute: str) -> Kind:

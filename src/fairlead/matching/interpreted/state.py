@@ -29,7 +29,7 @@ from fairlead.matching.state.content import (
     form_of,
 )
 from fairlead.matching.state.delivery_counts import in_order_of_keys
-from fairlead.model.events.columns import canonical_rows
+from fairlead.model.events.columns import as_numbers, canonical_rows, is_counted, of_numbers
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
 from fairlead.model.plans.plan import Plan, Subscription
@@ -99,8 +99,8 @@ def _group(form: Form, rows: _Rows, events: dict[int, Event]) -> InstanceTable:
 
 
 def _key_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return pa.array(values, type=pa.int64()).cast(kind)
+    if is_counted(kind):
+        return of_numbers(pa.array(values, type=pa.int64()), kind)
     if pa.types.is_floating(kind):
         return pa.array([value + 0.0 for value in values], type=kind)  # -0.0 and 0.0 are one key
     return pa.array(values, type=kind)
@@ -144,8 +144,7 @@ def objects_of_content(content: Content, plan: Plan) -> list[Held]:
 def _keys(group: InstanceTable | CountTable) -> list[Key]:
     columns = []
     for column in group.keys:
-        counted = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)
-        columns.append((column.cast(pa.int64()) if counted else column).to_pylist())
+        columns.append((as_numbers(column) if is_counted(column.type) else column).to_pylist())
     return list(zip(*columns, strict=True)) if columns else [()] * len(group)
 
 

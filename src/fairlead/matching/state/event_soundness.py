@@ -15,10 +15,10 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.body import unsound
 from fairlead.matching.state.content import Events
-from fairlead.model.events.columns import arrow_schema
+from fairlead.model.events.columns import arrow_schema, bits_of
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
-from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.events.values import DATE_RANGE, TIMESTAMP_RANGE
 from fairlead.model.limits import LIMITS
 from fairlead.model.relations.identity import MINOR_BITS, MINOR_MASK
 
@@ -75,6 +75,12 @@ def are_times(values: npt.NDArray[np.int64]) -> bool:
     return not len(values) or (TIMESTAMP_RANGE[0] <= int(values.min()) and int(values.max()) <= TIMESTAMP_RANGE[1])
 
 
+def are_dates(column: pa.Array) -> bool:
+    """Whether a user can be shown all of them."""
+    known = bits_of(column.drop_null())
+    return not len(known) or (DATE_RANGE[0] <= int(known.min()) and int(known.max()) <= DATE_RANGE[1])
+
+
 def require_events(events: Events, last: Position, catalogue: Catalogue) -> None:
     words, codes = events.words, events.codes
     for column in (words, codes, events.times):
@@ -106,6 +112,8 @@ def _require_type(events: Events, code: int, name: str, catalogue: Catalogue) ->
     for column in table.columns:
         if pa.types.is_timestamp(column.type):
             say(are_times(filled(column)), f"'{name[:40]}' has a time that is none")
+        if pa.types.is_date32(column.type):
+            say(are_dates(column), f"'{name[:40]}' has a date that is none")
     say((events.timed[mine] == (schema.derived and schema.timed)).all(), f"'{name[:40]}' has no time, or one too many")
     say(are_times(events.times[mine][events.timed[mine]]), f"'{name[:40]}' has a time that is none")
     if schema.time_index is not None:

@@ -13,13 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.matching.state.canonical_columns import large
-from fairlead.model.events.columns import ARROW, bits_of, number_array
+from fairlead.model.events.columns import ARROW, bits_of, number_array, of_numbers
 from fairlead.model.events.types import Kind
 
-KINDS = {
-    str(kind): kind
-    for kind in (pa.int8(), pa.int16(), *(ARROW[each] for each in (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)))
-}
+COUNTS = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
+KINDS = {str(kind): kind for kind in (pa.int8(), pa.int16(), *(ARROW[each] for each in COUNTS))}
 WIDTHS = {kind: kind.bit_width // 8 for kind in KINDS.values()}
 WORTH = 128
 """Bytes that have to be saved: a field's metadata takes about a hundred."""
@@ -76,7 +74,7 @@ def unpacked(field: pa.Field, column: pa.Array) -> pa.Array:
     if not (unit > 0 and all(-(1 << 63) <= each < 1 << 63 for each in (low, unit, *ends))):
         raise ValueError("beyond 64 bits")
     values = low + unit * numbers
-    return (number_array(values) if empty is None else pa.array(values, mask=empty)).cast(kind)
+    return of_numbers(number_array(values) if empty is None else pa.array(values, mask=empty), kind)
 
 
 def _width(most: int) -> int:

@@ -9,6 +9,7 @@ has the list of the few places that do.
     WITHOUT … BETWEEN     watches for events between two members, as soon as these are found    without.py
     WITHOUT … BEFORE      watches for events before a member, as soon as that is found          without.py
     WITHOUT … WITHIN      watches for events until a time has passed: relations wait for it     without.py
+    AFTER                 watches for nothing until a time has passed                           without.py
 
 Members are known by their slots. Never: parses, checks or evaluates.
 """
@@ -96,6 +97,8 @@ class NotingClause(Clause):
         """None: the reach is not a matter of time."""
         return None
 
+    forbids: ClassVar[bool] = True
+    """There can be an event that forbids a relation."""
     clock: tuple[str, ...] = ()
     """Types, beside those of the branch, whose events tell the time for which relations wait."""
 

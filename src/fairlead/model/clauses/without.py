@@ -3,6 +3,7 @@
 A a AND B b WITHOUT C c BETWEEN a AND b               NegationBetween
 A a         WITHOUT C c BEFORE a [WITHIN 5 MINUTES]   NegationBefore
 A a         WITHOUT C c WITHIN 5 MINUTES OF a         Absence, decided at its deadline; CLOCK BY D: by events of D, too
+A a         AFTER 5 MINUTES OF a                      Timer, the absence of nothing
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Sequence
 
 from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import NotingClause
-from fairlead.model.events.values import duration_words
-from fairlead.model.expressions.expression import Predicate, render_condition
+from fairlead.model.events.types import Kind
+from fairlead.model.events.values import TIMESTAMP_RANGE, duration_words
+from fairlead.model.expressions.expression import Compare, Condition, Literal, Predicate, TimeOf, render_condition
 
 
 class Without(NotingClause):
-    """What the three have in common."""
+    """What the four have in common."""
 
     word = "without"
 
@@ -128,3 +130,47 @@ class Absence(Without):
     def _reach(self, names: Sequence[str]) -> str:
         by = f", clock by {', '.join(self.clock)}" if self.clock else ""
         return f"within {self.within_us / 1_000_000:g} s of {names[self.anchor]}{by}"
+
+
+@dataclass(frozen=True)
+class Timer(Without):
+    """`AFTER d OF anchor`: the absence of nothing. Relations wait until time(anchor) + d has passed, and no event cancels them.
+    So `type` is that of the anchor, which the branch reads anyway, and none of its events is noted: `predicates` is `never`."""
+
+    word = "after"
+    forbids = False
+
+    alias: str
+    type: str
+    slot: int
+    anchor: int
+    within_us: int
+    predicates: tuple[Predicate, ...] = ()
+    clock: tuple[str, ...] = ()
+
+    @property
+    def since(self) -> int:
+        return self.anchor
+
+    @property
+    def apart_us(self) -> int:
+        return self.within_us
+
+    @property
+    def line(self) -> str:
+        by = f" clock by {' '.join(self.clock)}" if self.clock else ""
+        return f"after {self.within_us} of {self.anchor}{by}"
+
+    def words(self, names: Sequence[str]) -> str:
+        by = f" CLOCK BY {', '.join(self.clock)}" if self.clock else ""
+        return f"AFTER {duration_words(self.within_us)} OF {names[self.anchor]}{by}"
+
+    def explained(self, names: Sequence[str]) -> str:
+        by = f", clock by {', '.join(self.clock)}" if self.clock else ""
+        return f"{self.within_us / 1_000_000:g} s of {names[self.anchor]}{by}"
+
+
+def never(slot: int) -> Predicate:
+    """Is true of no event: none is of a time before all others."""
+    first = Literal(TIMESTAMP_RANGE[0], Kind.TIMESTAMP)
+    return Predicate(Condition(((Compare("<", TimeOf(slot), first),),)), (slot,))

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     DECIMAL = "DECIMAL"
     STRING = "STRING"
     TIMESTAMP = "TIMESTAMP"
+    DATE = "DATE"
     BINARY = "BINARY"
     INTERVAL = "INTERVAL"
 

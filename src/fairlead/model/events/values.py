@@ -1,7 +1,7 @@
 """Values: the canonical form of each data type, conversion from raw input, and conversion back for users.
 
     BOOLEAN bool · INT, BIGINT int in range · DOUBLE float · DECIMAL decimal.Decimal at its scale · STRING str
-    TIMESTAMP int, microseconds since 1970 UTC · BINARY bytes · any of them may be None (NULL)
+    TIMESTAMP int, microseconds since 1970 UTC · DATE int, days since 1970 · BINARY bytes · any of them may be None (NULL)
 
 Takes: a raw value (of Python, JSON or CSV). Gives: the canonical one, or a ValueError that says what is wrong.
 Never: guesses. Text becomes a number only if `text=True` says that the source has no types (CSV).
@@ -14,18 +14,20 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 from fairlead.model.events.types import DataType, Kind
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_DAY = EPOCH.toordinal()
 DECIMAL_CONTEXT = Context(prec=38, rounding=ROUND_HALF_EVEN)
 DECIMAL_BITS = 127
 """38 digits are fewer than 2**127."""
 INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.BIGINT: (-(2**63), 2**63 - 1)}
 FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would truncate these digits silently
+DATE_AS_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat also accepts weeks, and dates without hyphens
 SECONDS_AS_TEXT = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 BRIEF_BITS = 256
 """Whole numbers up to this size are shown with all their digits, 78 of them."""
@@ -37,6 +39,8 @@ _UNITS = (
     (1_000, "MILLISECOND"),
 )
 TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, the range of datetime
+DAY = 86_400_000_000
+DATE_RANGE = (TIMESTAMP_RANGE[0] // DAY, TIMESTAMP_RANGE[1] // DAY)
 
 
 def microseconds(moment: datetime) -> int:
@@ -73,6 +77,8 @@ def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
             return value
         case Kind.TIMESTAMP:
             return _timestamp(value, text)
+        case Kind.DATE:
+            return _date(value)
         case Kind.BINARY:
             return _binary(value)
         case _:
@@ -80,19 +86,21 @@ def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
 
 
 def shown(value: Any, kind: Kind) -> Any:
-    """The value for users: timestamps as aware datetimes, intervals as timedeltas, others unchanged."""
+    """The value for users: timestamps as aware datetimes, dates as dates, intervals as timedeltas, others unchanged."""
     if value is None:
         return None
     if kind is Kind.TIMESTAMP:
         return EPOCH + timedelta(microseconds=value)
+    if kind is Kind.DATE:
+        return date.fromordinal(FIRST_DAY + value)
     if kind is Kind.INTERVAL:
         return timedelta(microseconds=value)
     return value
 
 
 def jsonable(value: Any, kind: Kind) -> Any:
-    """The value for JSON: ISO 8601 for timestamps, text for decimals (exact), base64 for bytes, seconds for intervals, and text
-    for the numbers that JSON does not have."""
+    """The value for JSON: ISO 8601 for timestamps and dates, text for decimals (exact), base64 for bytes, seconds for
+    intervals, and text for the numbers that JSON does not have."""
     match value:
         case bool() | None:
             return value
@@ -104,6 +112,8 @@ def jsonable(value: Any, kind: Kind) -> Any:
             return str(value)
         case int() if kind is Kind.TIMESTAMP:
             return (EPOCH + timedelta(microseconds=value)).isoformat().replace("+00:00", "Z")
+        case int() if kind is Kind.DATE:
+            return date.fromordinal(FIRST_DAY + value).isoformat()
         case int() if kind is Kind.INTERVAL:
             return value / 1_000_000
     return value
@@ -256,6 +266,17 @@ def _timestamp(value: Any, text: bool) -> int:
         seconds = " seconds since 1970" if isinstance(value, (int, float)) else ""
         raise ValueError(f"{_short(value)}{seconds} is out of the range of TIMESTAMP (years 1 to 9999)")
     return result
+
+
+def _date(value: Any) -> int:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.toordinal() - FIRST_DAY
+    if isinstance(value, str) and DATE_AS_TEXT.fullmatch(value):
+        try:
+            return date.fromisoformat(value).toordinal() - FIRST_DAY
+        except ValueError:
+            raise ValueError(f"there is no DATE {_short(value)}") from None
+    raise ValueError(f"expected DATE (ISO 8601), got {_named(value)}")
 
 
 def _binary(value: Any) -> bytes:

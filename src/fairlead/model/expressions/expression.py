@@ -34,8 +34,8 @@ class Literal(ExpressionNode):
             return "NULL"
         if self.kind in (Kind.STRING, Kind.BINARY):
             return _quoted(str(jsonable(self.value, self.kind)))
-        if self.kind is Kind.TIMESTAMP:
-            return f"TIMESTAMP {_quoted(str(jsonable(self.value, self.kind)))}"
+        if self.kind in (Kind.TIMESTAMP, Kind.DATE):
+            return f"{self.kind} {_quoted(str(jsonable(self.value, self.kind)))}"
         if self.kind is Kind.INTERVAL:
             return f"{self.value} MICROSECONDS"
         return str(self.value).upper() if self.kind is Kind.BOOLEAN else str(self.value)

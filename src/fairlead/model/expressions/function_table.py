@@ -34,6 +34,10 @@ def _time_in(kinds: Sequence[Kind]) -> Kind | None:
     return Kind.INT if kinds[0] is Kind.TIMESTAMP else None
 
 
+DATE_PARTS = ("year", "month", "day", "hour", "minute", "second", "dayofweek")
+"""Of a TIMESTAMP; of a DATE, those of its midnight."""
+
+
 def _substring(kinds: Sequence[Kind]) -> Kind | None:
     return Kind.STRING if kinds[0] is Kind.STRING and all(k in (Kind.INT, Kind.BIGINT) for k in kinds[1:]) else None
 
@@ -74,7 +78,7 @@ FUNCTIONS: dict[str, Function] = {
         2, 64, _texts_in(Kind.BOOLEAN), "cidr_match(address, '10.0.0.0/8', …): is it in one of these networks"
     ),
     "coalesce": Function(1, 8, _coalesce, "the first argument that is not NULL"),
-    "year": Function(1, 1, _time_in, "year of a timestamp, in UTC like all date parts"),
+    "year": Function(1, 1, _time_in, "year of a timestamp or date, in UTC like all date parts"),
     "month": Function(1, 1, _time_in, "month 1 to 12"),
     "day": Function(1, 1, _time_in, "day of the month 1 to 31"),
     "hour": Function(1, 1, _time_in, "hour 0 to 23"),

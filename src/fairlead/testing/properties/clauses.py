@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.clauses.then import Precedence
-from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBefore, NegationBetween, Timer
 from fairlead.model.events.event import Event
 from fairlead.model.plans.key_parts import key_value
 from fairlead.testing.interpreter import holds
@@ -81,7 +81,7 @@ def nothing_before(conjunction: TracedConjunction, clause: NegationBefore, membe
     )
 
 
-def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Members, between: TraceBetween) -> bool:
+def stays_absent(conjunction: TracedConjunction, absence: Absence | Timer, members: Members, between: TraceBetween) -> bool:
     """The deadline has passed for the subscription within the trace, and no event of the whole trace spoils the absence."""
     anchor, told = members[absence.anchor], between.told(conjunction)
     if anchor.time is None or told is None or told <= anchor.time + absence.within_us:
@@ -112,6 +112,7 @@ CHECKS: Mapping[type[Clause], tuple[Callable[..., bool], str]] = {
     Precedence: (follow, "its events do not follow each other as THEN asks"),
     NegationBetween: (nothing_between, "a WITHOUT event stands between its members"),
     NegationBefore: (nothing_before, "a WITHOUT event stands before one of its members"),
+    Timer: (stays_absent, "its time has not passed"),
     Absence: (stays_absent, "a WITHOUT event comes within its time, or that has not passed"),
 }
 """For each clause whether members meet it, and what is said of those that do not."""

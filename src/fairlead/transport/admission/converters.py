@@ -7,16 +7,16 @@ value is certainly valid. Never: says what is wrong; returns a value that `canon
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.model.events.columns import ARROW, arrow_type
+from fairlead.model.events.columns import ARROW, arrow_array, arrow_type
 from fairlead.model.events.types import DataType, Kind
-from fairlead.model.events.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical, plain_number
+from fairlead.model.events.values import DATE_RANGE, FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical, plain_number
 
 DOUBTS = (LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException)
 """Exceptions of a conversion whose column is not certainly valid. ArrowInvalid and UnicodeError are ValueErrors."""
@@ -126,6 +126,26 @@ def in_range(array: pa.Array) -> pa.Array:
     return array
 
 
+def _dates(values: list[Any], wanted: DataType) -> pa.Array:
+    only(values, str, date, NULL)
+    if str not in map(type, values):
+        return pa.array(values, ARROW[Kind.DATE])
+    return arrow_array([canonical(value, wanted) for value in values], wanted)
+
+
+def iso_dates(texts: pa.Array) -> pa.Array:
+    """Arrow accepts what Python does: four digits, two and two."""
+    return dates_in_range(texts.cast(ARROW[Kind.DATE]))
+
+
+def dates_in_range(array: pa.Array) -> pa.Array:
+    """The dates, if a date of Python can show all of them."""
+    values = present(array.view(pa.int32()))
+    if len(values) and not (DATE_RANGE[0] <= values.min() and values.max() <= DATE_RANGE[1]):
+        raise ValueError("out of the range of DATE")
+    return array
+
+
 def _text_booleans(values: list[Any], wanted: DataType) -> pa.Array:
     return pa.array([canonical(value, wanted, text=True) for value in values], ARROW[Kind.BOOLEAN])
 
@@ -158,6 +178,7 @@ TYPED: dict[Kind, Converter] = {
     Kind.DECIMAL: _decimals,
     Kind.STRING: _strings,
     Kind.TIMESTAMP: _timestamps,
+    Kind.DATE: _dates,
     Kind.BINARY: _binaries,
 }
 TEXT: dict[Kind, Converter] = {

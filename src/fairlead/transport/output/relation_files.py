@@ -46,7 +46,7 @@ BATCHES_HELD = 8
 groups while they are written."""
 TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
 """Values after which the Parquet writer checks whether a page is full; texts may be long."""
-WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
+WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
 
 
 class RelationWriter(Protocol):

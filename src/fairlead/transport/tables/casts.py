@@ -18,7 +18,15 @@ from fairlead.errors import DataError
 from fairlead.model.events.columns import ARROW, arrow_type, decimals_at
 from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
-from fairlead.transport.admission.converters import MICROSECONDS, finite, in_range, iso_timestamps, seconds
+from fairlead.transport.admission.converters import (
+    MICROSECONDS,
+    dates_in_range,
+    finite,
+    in_range,
+    iso_dates,
+    iso_timestamps,
+    seconds,
+)
 
 
 def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
@@ -124,6 +132,13 @@ def _timestamp(column: pa.Array, wanted: DataType) -> pa.Array:
     return seconds(column)
 
 
+def _date(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_string(column.type):
+        return iso_dates(_string(column, wanted))
+    _sure(is_.is_date(column.type))
+    return dates_in_range(_as(column, ARROW[Kind.DATE]))  # raises if a value of date64 is no whole day
+
+
 def _binary(column: pa.Array, wanted: DataType) -> pa.Array:
     if is_.is_string(column.type):
         return pa.array([canonical(value, wanted) for value in _string(column, wanted).to_pylist()], pa.binary())
@@ -149,6 +164,7 @@ CASTS: dict[Kind, Callable[[pa.Array, DataType], pa.Array]] = {
     Kind.DECIMAL: _decimal,
     Kind.STRING: _string,
     Kind.TIMESTAMP: _timestamp,
+    Kind.DATE: _date,
     Kind.BINARY: _binary,
 }
 
@@ -163,7 +179,14 @@ def values_of(column: pa.Array) -> list[Any]:
         raw = plain(column.view(BYTES_OF_TEXT.get(column.type, column.type))).to_pylist()
         return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
     except (ValueError, OverflowError, pa.ArrowException):
-        return [Opaque(_shown(scalar)) if scalar.is_valid else None for scalar in column]
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, pa.ArrowException):
+        return Opaque(_shown(scalar))
 
 
 def _shown(scalar: pa.Scalar) -> str:

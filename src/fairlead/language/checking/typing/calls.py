@@ -23,7 +23,7 @@ from fairlead.model.expressions.expression import (
     Previous,
     TimeOf,
 )
-from fairlead.model.expressions.function_table import FUNCTIONS
+from fairlead.model.expressions.function_table import DATE_PARTS, FUNCTIONS
 from fairlead.model.expressions.text_tests import PatternTooLong, network, regular_expression
 from fairlead.model.limits import LIMITS
 
@@ -88,6 +88,8 @@ def call(node: syntax.Call, arguments: list[Expression]) -> Expression:
     common = kinds.widest([each.kind for each in arguments]) if name == "coalesce" else None
     if common:
         arguments = [kinds.widened(each, common) for each in arguments]
+    elif name in DATE_PARTS:
+        arguments = [kinds.midnight(each) for each in arguments]
     kind = FUNCTIONS[name].result([each.kind for each in arguments])
     if kind is None:
         given = listed((each.kind for each in arguments), "and")
@@ -211,7 +213,7 @@ def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expressio
     if kind is None:
         problem = f"{name} is not defined for {attribute.type.kind}"
         raise Fault(
-            "L046", argument.span, problem, "sum and avg accept numbers; min and max accept numbers, STRING and TIMESTAMP"
+            "L046", argument.span, problem, "sum and avg accept numbers; min and max accept numbers, STRING, TIMESTAMP and DATE"
         )
     if not member.present:
         return Literal(0 if name in ("count", DISTINCT) else None, kind)

@@ -142,6 +142,10 @@ def _check_comparable(left: syntax.Expression, one: Expression, right: syntax.Ex
 def _comparison_fix(odd: syntax.Expression, sides: set[Kind]) -> str:
     if isinstance(odd, syntax.Text) and Kind.TIMESTAMP in sides:
         return f"write TIMESTAMP '{odd.value[:40]}'"
+    if isinstance(odd, syntax.Text) and Kind.DATE in sides:
+        return f"write DATE '{odd.value[:40]}'"
+    if sides == {Kind.DATE, Kind.TIMESTAMP}:
+        return "write cast(… AS DATE) for the day of the TIMESTAMP, or cast(… AS TIMESTAMP) for the midnight of the DATE"
     if isinstance(odd, syntax.Text) and sides & NUMERIC:
         return "write the number without quotes"
     if isinstance(odd, syntax.Number) and Kind.INTERVAL in sides:
@@ -194,6 +198,8 @@ def _arithmetic(node: syntax.Arithmetic, scope: Scope) -> Expression:
     left, right = typed(node.left, scope), typed(node.right, scope)
     if node.operator.text == "||":
         return calls.joined(node, left, right)
+    if left.kind is right.kind is Kind.DATE:
+        left, right = kinds.midnight(left), kinds.midnight(right)
     kind = kinds.arithmetic(node.operator.text, left.kind, right.kind)
     if kind is None:
         problem = f"{left.kind} {node.operator.text} {right.kind} is not defined"
@@ -204,6 +210,8 @@ def _arithmetic(node: syntax.Arithmetic, scope: Scope) -> Expression:
 def _arithmetic_fix(left: Kind, right: Kind) -> str:
     if Kind.TIMESTAMP in (left, right) and (left in NUMERIC or right in NUMERIC):
         return "write a duration with its unit, such as 5 SECONDS"
+    if Kind.DATE in (left, right):
+        return "DATE - DATE is a duration; for a time some days later, write cast(… AS TIMESTAMP) + 5 DAYS"
     return "arithmetic takes numbers, or a TIMESTAMP and a duration"
 
 

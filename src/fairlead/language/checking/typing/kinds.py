@@ -1,7 +1,8 @@
 """The rules of kinds: what may be compared, the results of arithmetic, what widens to what.
 
     INT → BIGINT → DECIMAL → DOUBLE widen, in arithmetic and among the values of a CASE or coalesce; `/` is always DOUBLE;
-    TIMESTAMP - TIMESTAMP is INTERVAL; TIMESTAMP ± INTERVAL is TIMESTAMP; INTERVAL * integer is INTERVAL
+    TIMESTAMP - TIMESTAMP is INTERVAL; TIMESTAMP ± INTERVAL is TIMESTAMP; INTERVAL * integer is INTERVAL;
+    DATE - DATE is INTERVAL
 
 Takes: kinds and typed expressions. Gives: kinds, or None if the language has no such operation. Never: reads text.
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from fairlead.model.events.types import INTEGER, NUMERIC, Kind
-from fairlead.model.expressions.expression import Arithmetic, Expression, Literal
+from fairlead.model.events.types import INTEGER, NUMERIC, DataType, Kind
+from fairlead.model.expressions.expression import Arithmetic, Cast, Expression, Literal
 
 _WIDTH = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE)
 """Numbers from the narrowest to the widest: every value of one is one of the next, but for the digits that a DOUBLE rounds."""
@@ -21,8 +22,9 @@ _SECONDS = frozenset({Kind.TIMESTAMP, Kind.INTERVAL})
 _CASTS: dict[Kind, frozenset[Kind]] = {
     **dict.fromkeys((Kind.INT, Kind.BIGINT, Kind.DOUBLE), NUMERIC | _SECONDS | {Kind.STRING, Kind.BOOLEAN}),
     **dict.fromkeys((Kind.DECIMAL, Kind.BOOLEAN), NUMERIC | {Kind.STRING, Kind.BOOLEAN}),
-    Kind.STRING: NUMERIC | {Kind.STRING, Kind.BOOLEAN, Kind.TIMESTAMP},
-    Kind.TIMESTAMP: NUMERIC | {Kind.STRING, Kind.TIMESTAMP},
+    Kind.STRING: NUMERIC | {Kind.STRING, Kind.BOOLEAN, Kind.TIMESTAMP, Kind.DATE},
+    Kind.TIMESTAMP: NUMERIC | {Kind.STRING, Kind.TIMESTAMP, Kind.DATE},
+    Kind.DATE: frozenset({Kind.STRING, Kind.TIMESTAMP, Kind.DATE}),
     Kind.BINARY: frozenset({Kind.BINARY}),
 }
 """By type, what it can be cast from."""
@@ -67,7 +69,7 @@ def aggregate(function: str, kind: Kind) -> Kind | None:
             return Kind.DOUBLE if kind in NUMERIC else None
         case "sum":
             return (Kind.BIGINT if kind in INTEGER else kind) if kind in NUMERIC else None
-    return kind if kind in NUMERIC or kind in (Kind.STRING, Kind.TIMESTAMP) else None
+    return kind if kind in NUMERIC or kind in (Kind.STRING, Kind.TIMESTAMP, Kind.DATE) else None
 
 
 def widest(kinds: list[Kind]) -> Kind | None:
@@ -93,3 +95,8 @@ def widened(value: Expression, wanted: Kind) -> Expression:
         return Literal({Kind.DOUBLE: float, Kind.DECIMAL: Decimal}.get(wanted, int)(value.value), wanted)
     zero = Literal(0.0, wanted) if wanted is Kind.DOUBLE else Literal(0, Kind.INT)
     return Arithmetic("+", value, zero, wanted)
+
+
+def midnight(value: Expression) -> Expression:
+    """A DATE as the TIMESTAMP at which its day begins; any other value as it is."""
+    return Cast(value, DataType(Kind.TIMESTAMP)) if value.kind is Kind.DATE else value

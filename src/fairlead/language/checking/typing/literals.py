@@ -1,6 +1,7 @@
 """Constants: numbers, durations and timestamps as canonical values, or a `Fault` if they do not fit.
 
 5 → INT · 3000000000 → BIGINT · 1.5, 1e3 → DOUBLE · 5 MINUTES → INTERVAL, in microseconds · TIMESTAMP '…' → TIMESTAMP
+DATE '…' → DATE
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def duration(node: syntax.Duration, *, zero: bool = False) -> int:
 
 
 def prefixed(node: syntax.Prefixed) -> Literal:
-    """`TIMESTAMP '…'` or `INTERVAL 5 MINUTES`."""
+    """`TIMESTAMP '…'`, `DATE '…'` or `INTERVAL 5 MINUTES`."""
     word = node.word.text
     if isinstance(node.operand, syntax.Duration):
         if node.word.upper != "INTERVAL":
@@ -89,14 +90,16 @@ def prefixed(node: syntax.Prefixed) -> Literal:
                 "L001", node.word.span, f"'{word}' is not expected here", did_you_mean(word, ("INTERVAL",), "remove it")
             )
         return Literal(microseconds(node.operand), Kind.INTERVAL)
-    if node.word.upper != "TIMESTAMP":
-        fix = did_you_mean(word, ("TIMESTAMP", "LIKE", "AND", "OR"), "remove it")
+    kind = {"TIMESTAMP": Kind.TIMESTAMP, "DATE": Kind.DATE}.get(node.word.upper)
+    if kind is None:
+        fix = did_you_mean(word, ("TIMESTAMP", "DATE", "LIKE", "AND", "OR"), "remove it")
         raise Fault("L001", node.word.span, f"'{word}' is not expected here", fix)
     try:
-        return Literal(canonical(node.operand.value, DataType(Kind.TIMESTAMP)), Kind.TIMESTAMP)
+        return Literal(canonical(node.operand.value, DataType(kind)), kind)
     except (ValueError, OverflowError):
-        fix = "write ISO 8601, for example TIMESTAMP '2024-05-01T09:30:00Z'"
-        raise Fault("L008", node.operand.span, f"'{node.operand.value[:40]}' is not a timestamp", fix) from None
+        shown = "2024-05-01T09:30:00Z" if kind is Kind.TIMESTAMP else "2024-05-01"
+        fix = f"write ISO 8601, for example {kind} '{shown}'"
+        raise Fault("L008", node.operand.span, f"'{node.operand.value[:40]}' is not a {kind.lower()}", fix) from None
 
 
 def _unit_fix(text: str) -> str | None:

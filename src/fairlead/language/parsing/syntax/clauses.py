@@ -186,14 +186,18 @@ class NotingNode(Clause):
     __slots__ = ()
     several: ClassVar[bool] = True
 
-    type: Word
     alias: Word
     anchors: tuple[Reference, ...]
     where: Where | None
 
     @property
-    def reads(self) -> tuple[Word, ...]:
-        return (self.type,)
+    def awaited(self) -> str:
+        """What it is called where relations wait for it."""
+        return self.word
+
+    def noted(self, members: Mapping[str, AliasMember]) -> str:
+        """The type of the events that it notes."""
+        raise NotImplementedError
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

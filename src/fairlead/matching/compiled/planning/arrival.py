@@ -74,6 +74,7 @@ class Plainly(Enum):
     TELLS_TIME = auto()
     OVERLAPS = auto()
     WAITS = auto()
+    IS_DELAYED = auto()
     IS_QUEUED = auto()
     IS_SEVERAL = auto()
     REPLACES = auto()

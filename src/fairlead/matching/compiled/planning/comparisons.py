@@ -21,7 +21,7 @@ from fairlead.model.expressions.expression import Compare, Expression, Field, at
 
 NUMBERED_APART = frozenset({Kind.STRING, Kind.BINARY, Kind.DECIMAL})
 """Numbered apart from whole numbers and what is counted as them (keys.py)."""
-COMPARED = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.STRING, Kind.BINARY, Kind.DOUBLE})
+COMPARED = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.STRING, Kind.BINARY, Kind.DOUBLE})
 """Kinds of value columns."""
 Node = tuple[int, Expression]
 

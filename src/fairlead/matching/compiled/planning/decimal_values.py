@@ -261,5 +261,5 @@ def folded(name: str, values: list[ConditionValue], empty: Formula) -> Formula:
 def _bits(node: Expression) -> int:
     """The size of a whole number that one event gives."""
     if isinstance(node, Field | TimeOf | PositionOf | Aggregate | Call):
-        return {Kind.INT: 31, Kind.TIMESTAMP: 58, Kind.BOOLEAN: 1}.get(node.kind, 64)
+        return {Kind.INT: 31, Kind.DATE: 22, Kind.TIMESTAMP: 58, Kind.BOOLEAN: 1}.get(node.kind, 64)
     return 64

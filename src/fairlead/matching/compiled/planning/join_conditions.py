@@ -41,7 +41,7 @@ from fairlead.matching.compiled.representation.formulas import (
 )
 from fairlead.matching.expressions.closures import compile_atom, compile_value
 from fairlead.model.events.types import Kind
-from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.events.values import DAY, TIMESTAMP_RANGE
 from fairlead.model.expressions.expression import (
     COMPARISONS,
     Aggregate,
@@ -64,12 +64,12 @@ from fairlead.model.expressions.expression import (
     condition_slots,
     slots_of,
 )
+from fairlead.model.expressions.function_table import DATE_PARTS
 
 TEXTS = frozenset({Kind.STRING, Kind.BINARY})
 """Known to a kernel by their numbers (keys.py)."""
-WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
+WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL})
 BITS_OF_A_DOUBLE = 53
-DATE_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second", "dayofweek"})
 
 
 class Across(DecimalValues):
@@ -210,6 +210,11 @@ class Across(DecimalValues):
                 return self._case(node, [self._value(each, False) for each in node.values])
             case Cast(operand=operand) if node.kind is Kind.DOUBLE and operand.kind in (Kind.INT, Kind.BIGINT, Kind.DECIMAL):
                 return self._as_double(operand, must)
+            case Cast(operand=operand) if {node.kind, operand.kind} == {Kind.TIMESTAMP, Kind.DATE}:
+                value = self._value(operand, must)
+                if node.kind is Kind.TIMESTAMP:
+                    return replace(value, code=value.code * DAY, bits=58)
+                return replace(value, code=value.code // DAY, bits=22)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} across events")
 
     def _truth(self, atom: Atom) -> ConditionValue:

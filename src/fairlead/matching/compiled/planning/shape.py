@@ -119,6 +119,8 @@ class NotedQueue:
     """Of the clause, for people."""
     reads_members: bool = False
     """The condition reads more than the places of members."""
+    forbids: bool = True
+    """There can be such events."""
 
     @property
     def waits(self) -> bool:

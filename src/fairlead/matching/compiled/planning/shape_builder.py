@@ -81,7 +81,8 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         if policy.before and policy.timed:
             rest.insert(0, SlotField("TIME", clause.slot) >= SlotField("TIME", policy.anchor) - within)
         reach = clause.slot, clause.since, clause.until, all_of(*rest), policy, within
-        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
+        told = clause.keyword, clause.alias, clause.reads_members, clause.forbids
+        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, *told))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.runs = run_plan_of(shape, across, types, catalogue)
@@ -160,9 +161,9 @@ def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
         if (attribute := catalogue[name].attribute(part_of(key).attribute)) is not None
     }
     single = all(len(lane.key) == 1 for lane in shape.lanes if lane.queues)
-    if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP} or not kinds:
+    if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE} or not kinds:
         return None
-    return "int32" if kinds == {Kind.INT} else "int64"
+    return "int32" if kinds <= {Kind.INT, Kind.DATE} else "int64"
 
 
 def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:

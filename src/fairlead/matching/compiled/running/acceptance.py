@@ -24,7 +24,7 @@ from fairlead.model.expressions.expression import Compare, Condition, Expression
 
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
+WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
 
 
 @dataclass

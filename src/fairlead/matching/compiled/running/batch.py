@@ -23,7 +23,7 @@ from fairlead.model.relations.identity import words_of
 
 Mask = npt.NDArray[np.bool_]
 UNTOLD = np.iinfo(np.int64).min
-PLAIN = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.INTERVAL)
+PLAIN = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
 
 
 class KernelBatch:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.running.key_table import HashTable
-from fairlead.model.events.columns import bits_of
+from fairlead.model.events.columns import as_numbers, bits_of, is_counted, of_numbers
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -173,7 +173,7 @@ class PartNumbering:
         plain = self.wholes.all()[numbers]
         if pa.types.is_boolean(kind):
             return pa.array(plain.astype(bool))
-        return pa.array(plain).view(kind)
+        return of_numbers(pa.array(plain), kind) if pa.types.is_date32(kind) else pa.array(plain).view(kind)
 
     def keep(self, wanted: Mask) -> None:
         if len(self.others):
@@ -196,8 +196,8 @@ def as_whole(column: pa.Array) -> tuple[npt.NDArray[Any], Mask | None] | None:
         return floats.view(np.int64), known
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
-    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        column = column.view(pa.int64())
+    elif is_counted(kind):
+        column = column.view(pa.int32() if pa.types.is_date32(kind) else pa.int64())
     elif not pa.types.is_integer(kind):
         return None
     plain = (column.fill_null(0) if known is not None else column).to_numpy(zero_copy_only=False)
@@ -279,8 +279,8 @@ def paired(pairs: WholeNumbering, left: npt.NDArray[Any], right: npt.NDArray[Any
 
 
 def _plain(dictionary: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(dictionary.type) or pa.types.is_duration(dictionary.type):
-        dictionary = dictionary.cast(pa.int64())
+    if is_counted(dictionary.type):
+        dictionary = as_numbers(dictionary)
     if pa.types.is_floating(dictionary.type):
         import pyarrow.compute as pc  # loading it takes a twentieth of a second
 

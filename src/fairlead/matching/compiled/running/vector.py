@@ -19,17 +19,18 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.keys import ValueNumbering, where_known
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.matching.expressions.functions import in_range, like_pattern
-from fairlead.model.events.columns import canonical_rows, canonical_values, fixed_words
+from fairlead.model.events.columns import as_numbers, canonical_rows, canonical_values, fixed_words
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import EventType, Kind
-from fairlead.model.events.values import INT_RANGE, TIMESTAMP_RANGE
+from fairlead.model.events.values import DAY, INT_RANGE, TIMESTAMP_RANGE
 from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
     Atom,
     Call,
     CaseWhen,
+    Cast,
     Compare,
     Condition,
     Expression,
@@ -48,7 +49,7 @@ from fairlead.model.expressions.text_tests import regular_expression
 from fairlead.model.plans.key_parts import bucketed, part_of
 
 Mask = npt.NDArray[np.bool_]
-WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
+WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL})
 NUMBERS = WHOLE | {Kind.DOUBLE, Kind.BOOLEAN}
 MANY = 256
 """Rows from which loading a library for them pays."""
@@ -157,6 +158,12 @@ def evaluate(node: Expression, rows: TypeRows) -> Vector:
             return _compared(node, rows)
         case Logic():
             return _logic(node.operator == "OR", [evaluate(each, rows) for each in node.operands])
+        case Cast(operand=operand) if node.kind is Kind.TIMESTAMP and operand.kind is Kind.DATE:
+            days = evaluate(operand, rows)
+            return Vector(days.values * DAY, days.known)
+        case Cast(operand=operand) if node.kind is Kind.DATE and operand.kind is Kind.TIMESTAMP:
+            moments = evaluate(operand, rows)
+            return Vector(moments.values // DAY, moments.known)
         case CaseWhen() if _numeric(*node.values):
             return _case([evaluate(each, rows) for each in node.conditions], [evaluate(each, rows) for each in node.values])
     return _by_scalar(node, rows)
@@ -260,7 +267,7 @@ def _dtype(kind: Kind) -> Any:
 
 def _column(column: pa.Array, kind: Kind) -> Vector:
     known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.ones(len(column), dtype=bool)
-    plain = column.cast(pa.int64()) if kind in WHOLE else column
+    plain = as_numbers(column) if kind in WHOLE else column
     if column.null_count:
         plain = plain.fill_null(False if kind is Kind.BOOLEAN else 0)
     return Vector(plain.to_numpy(zero_copy_only=False), known)

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 Form = Literal["parquet", "json", "csv"]
 CORRUPT = "_corrupt_record"
 TYPED = {Kind.BOOLEAN: "boolean", Kind.INT: "int", Kind.BIGINT: "bigint", Kind.DOUBLE: "double", Kind.TIMESTAMP: "timestamp"}
-AS_TEXT = {Kind.STRING, Kind.DECIMAL, Kind.BINARY, Kind.TIMESTAMP}
+AS_TEXT = {Kind.STRING, Kind.DECIMAL, Kind.BINARY, Kind.TIMESTAMP, Kind.DATE}
 RECORD_SHOWN = 500
 """Characters of an unreadable line: enough to find it."""
-CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false", "nullValue": "\x00"}
+DATES = {"dateFormat": "yyyy-MM-dd"}
+CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false", "nullValue": "\x00"} | DATES
 """An empty cell is null and a quoted one the empty text, unless both equal `nullValue`: so this is a value that no cell has."""
-JSON = {"allowNonNumericNumbers": "false"}
+JSON = {"allowNonNumericNumbers": "false"} | DATES
 EMPTY = {"csv": no_header, "parquet": no_bytes}
 WHOLE, REAL = r"\s*[+-]?[0-9]+\s*", r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?(nan|NaN|NAN)\s*"
 NUMBERS = {"int": WHOLE, "bigint": WHOLE, "double": REAL}
@@ -133,6 +134,8 @@ def _spark_type(name: str, uses: Sequence[tuple[str, DataType]], is_order: bool)
     kinds = {each.kind for _, each in uses}
     if kinds == {Kind.DECIMAL} and is_order:
         return f"decimal(38,{max(each.scale for _, each in uses)})"
+    if kinds == {Kind.DATE} and is_order:
+        return "date"
     if len(kinds) == 1:
         return TYPED.get(next(iter(kinds)), "string")
     if kinds == {Kind.INT, Kind.BIGINT}:

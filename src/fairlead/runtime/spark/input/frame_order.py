@@ -116,6 +116,9 @@ def _text_order(plan: Plan, name: str) -> None:
     kinds = {attribute.type.kind for attribute in found if attribute is not None}
     if kinds == {Kind.STRING}:
         return
+    if kinds == {Kind.DATE}:
+        fix = f'frame.withColumn("{name}", F.to_date("{name}"))  # from pyspark.sql import functions as F'
+        raise DataError("D021", f"the order column '{name}' is text, and its attribute is a DATE", fix, name)
     cast = f'frame.withColumn("{name}", F.to_timestamp("{name}"))'
     if Kind.TIMESTAMP in kinds:
         fix = f"{cast}  # from pyspark.sql import functions as F"

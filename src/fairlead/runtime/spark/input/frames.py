@@ -55,6 +55,7 @@ FITS: Mapping[Kind, tuple[str, ...]] = {
     Kind.DECIMAL: (*NUMERIC, "decimal", "string", "float", "double"),
     Kind.STRING: TEXTS,
     Kind.TIMESTAMP: (*NUMERIC, "timestamp", "timestamp_ntz", "string", "float", "double"),
+    Kind.DATE: ("date", "string"),
     Kind.BINARY: ("binary", "string"),
 }
 """The Spark types whose values can be values of a data type; each value is then checked as in every other input."""

@@ -29,7 +29,7 @@ from fairlead.errors import DataError
 from fairlead.model.blobs import packed
 from fairlead.model.events.columns import arrow_schema, bits_of, record_batch
 from fairlead.model.events.types import HEARTBEAT, MAIN, EventType, Kind
-from fairlead.model.events.values import TIMESTAMP_RANGE
+from fairlead.model.events.values import DATE_RANGE, TIMESTAMP_RANGE
 from fairlead.transport.log.blocks.block_filter import MIXED, before_of, is_marks, letters_of
 from fairlead.transport.log.blocks.payload import Damaged, read_batches
 from fairlead.transport.log.names import is_derived, source_of
@@ -215,7 +215,15 @@ def fitted(batch: pa.RecordBatch, event_type: EventType, block: Block) -> pa.Rec
     for column, each in zip(batch.columns, event_type.attributes, strict=True):
         if each.type.kind is Kind.TIMESTAMP and not _is_time(column, each.name == event_type.time_attribute):
             raise damaged(block)
+        if each.type.kind is Kind.DATE and not _are_dates(column):
+            raise damaged(block)
     return batch
+
+
+def _are_dates(column: pa.Array) -> bool:
+    """Whether its values are in the range of DATE."""
+    found = bits_of(column.drop_null())
+    return not len(found) or bool(DATE_RANGE[0] <= found.min() and found.max() <= DATE_RANGE[1])
 
 
 def _is_time(column: pa.Array, required: bool) -> bool:

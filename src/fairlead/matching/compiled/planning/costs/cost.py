@@ -83,6 +83,7 @@ class Costs:
         self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
         self.names = shape.branch.alias_names()
         self.runs = RunCosts(shape, self.accesses)
+        self.noted = [each for each in shape.noted if each.forbids]
         self.between = [each for each in shape.noted if each.searched]
 
     def arrivals(self) -> list[Arrival]:
@@ -118,16 +119,16 @@ class Costs:
                 if shape.overlapping and shape.disposal is not Disposal.FIRST_PREFIX:
                     costs.append(N)
                     notes.append(Plainly.OVERLAPS)
-                if shape.waits:
+                if shape.waits and self.noted:
                     costs.append(C)
-                    notes.append(Plainly.WAITS)
+                notes += [] if not shape.waits else [Plainly.WAITS if self.noted else Plainly.IS_DELAYED]
             else:
                 notes.append(Plainly.IS_QUEUED)
             if len(members) > 1:
                 notes.append(Plainly.IS_SEVERAL)
         if tables:
             notes.append(Plainly.REPLACES)
-        for each in shape.noted:
+        for each in self.noted:
             if each.queue in lane.queues:
                 costs += [W] if each.waits else []
                 notes.append(NotedFor(each.word, each.alias, each.waits))

@@ -41,6 +41,7 @@ PLAIN_NOTES = {
     Plainly.TELLS_TIME: "it tells the time",
     Plainly.OVERLAPS: "types overlap: after a match every queue is walked for its members",
     Plainly.WAITS: "a complete relation is compared with what was noted, then it waits",
+    Plainly.IS_DELAYED: "a complete relation waits until its time has passed",
     Plainly.IS_QUEUED: "it is queued: something has to come after it",
     Plainly.IS_SEVERAL: "it can be several members: everything is searched",
     Plainly.REPLACES: "it takes the place of the one with its key in the table",
@@ -80,7 +81,7 @@ def cost_lines(costs: Costs) -> list[str]:
     bounds = [*(each.cost for each in costs.arrivals()), costs.loosely() or ONE, costs.leaving().most]
     letters = frozenset().union(*map(letters_of, bounds))
     meant = "; ".join(text for letter, text in LETTERS.items() if letter in letters)
-    word = next((each.word for each in costs.shape.noted), "")
+    word = next((each.word for each in costs.noted), "")
     meaning = meant.format(clause=word) or "the same for queues of any length"
     made = cost_rows(costs)
     when, how = (max(len(row[at]) for row in made if at == 0 or row[2]) for at in (0, 1))
