@@ -123,8 +123,8 @@ def test_a_random_rule_is_warned_of_just_where_explain_multiplies_lengths(seed: 
             plan = compile(text)
         except FairleadError:
             continue
-        if any(each.code == "W013" for each in plan.warnings):
-            continue
+        if any(each.code in ("W013", "W025") for each in plan.warnings):
+            continue  # explain has no costs of what has no kernel
         costs = {each["name"]: each["costs"] for each in explain(plan).to_json()["subscriptions"]}
         heavy = {name for name, branches in costs.items() if any(multiplies(bound) for bound in bounds_of(branches))}
         named = {each.subscription for each in plan.warnings if each.code == "W014"}
