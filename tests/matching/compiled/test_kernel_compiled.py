@@ -25,7 +25,7 @@ from fairlead.model.events.types import Kind
 from tests.matching.compiled.kernel_text import parsed
 from tests.matching.compiled.test_kernel import compared
 from tests.matching.compiled.test_kernel_expressions import VALUES, rules
-from tests.matching.generators.generated import START, TYPES, Case, _timed, cases, dense_cases
+from tests.matching.generators.generated import START, TYPES, Case, cases, dense_cases, timed
 from tests.matching.generators.options import DISPOSALS, EVERY, KEEPING, LEAVING, MATCHINGS, option_words
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
@@ -42,7 +42,7 @@ def compiling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def stream(length: int, seed: int = 7) -> list[dict[str, Any]]:
     draw = random.Random(seed)
-    return _timed(
+    return timed(
         [
             {
                 "type": draw.choice("AABBC"),

@@ -79,7 +79,7 @@ def test_what_was_found_once_is_not_found_again(rules: str) -> None:
 def test_the_generators_draw_every_construct_and_those_that_meet() -> None:
     found: Counter[tuple[str, ...]] = Counter()
 
-    @settings(max_examples=sample_size(1500), derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=sample_size(3000), derandomize=True, suppress_health_check=list(HealthCheck))
     @given(EVERYTHING)
     def count(case: Case) -> None:
         for text in ("SUBSCRIPTION" + each for each in case.rules.split("SUBSCRIPTION")[1:]):
