@@ -8,13 +8,15 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fairlead.engine import Engine
 from fairlead.errors import StateError
+from fairlead.model.events.values import microseconds
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.runtime.event_time import EventTimeMatcher, Reviser
 from fairlead.runtime.event_time.matcher import NO_ROUND
 from fairlead.runtime.event_time.reviser import SegmentLimits
 from fairlead.runtime.event_time.segment import NO_IDS, KeptBatch, KeptSegment
-from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, judged
+from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, judged, sorted_columns
 
 ORDER = "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 HOUR "
 PAIRS = compiled(TYPES + ORDER + PLANS["pairs"])
@@ -98,6 +100,55 @@ def test_an_interrupted_revision_is_made_again(monkeypatch: pytest.MonkeyPatch) 
             reviser.revise()
     assert matcher.dump() == before
     assert [each.id for each in reviser.revise().added] == batch_ids(PAIRS, records) != []
+
+
+WITHIN = "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 5 SECONDS "
+SINGLE = SegmentLimits(events=1, kept_max=1_000)
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["", "saved"])
+def test_segments_are_kept_as_long_as_late_events_of_the_open_round_need_them(saved: bool) -> None:
+    """A segment for each event. The oldest kept one is the last that begins after a smaller key than any late event has, of
+    this round or of a later one."""
+    plan = compiled(TYPES + WITHIN + PLANS["pairs"])
+    columns = sorted_columns(plan, [event("A", second, "p", second) for second in range(50)])
+    reviser, low = Reviser(plan, limits=SINGLE), 0
+
+    def fed(high: int, needed: int | None = None) -> int:
+        """The second after which the oldest kept segment begins."""
+        nonlocal low, reviser
+        reviser.feed(columns.part(low, high), *([] if needed is None else [microseconds(at(needed))]))
+        low = high
+        if saved:
+            state, reviser = reviser.dump(), Reviser(plan, Engine.load(plan, reviser.engine.dump()), limits=SINGLE)
+            assert reviser.load(state)
+        assert [each.after for each in reviser.segments[1:]] == [microseconds(at(s)) for s in range(fed_after() + 1, high - 1)]
+        return fed_after()
+
+    def fed_after() -> int:
+        return (reviser.segments[0].after - microseconds(at(0))) // 1_000_000
+
+    assert fed(11) == 4  # the last event is at 10, late ones are from 5 on
+    assert fed(14, 9) == 7  # at 13, others of the round are from 8 on
+    assert fed(15, 8) == 7
+    assert fed(20, 12) == 7
+    assert fed(21) == 7
+    assert not len(reviser.revise())  # the round ends
+    assert fed(31) == 24
+    assert fed(33, 28) == 26
+    assert fed(40) == 27
+
+
+@pytest.mark.parametrize("late", [(6, 9), (9, 6), (5, 5.5), (9, 5)], ids=str)
+@pytest.mark.parametrize("sizes", [[14], [11, 3], [12, 2], [13, 1], [11, 1, 1, 1]], ids=str)
+def test_the_earliest_late_event_of_a_round_is_revised_whatever_passes_meanwhile(
+    late: tuple[float, float], sizes: list[int]
+) -> None:
+    plan = compiled(TYPES + WITHIN + PLANS["pairs"])
+    records = [event("A", second, "p", second) for second in range(11)]
+    records += [*(event("B", second, "q", number) for number, second in enumerate(late)), event("A", 40, "p", 40)]
+    found, told = steps(EventTimeMatcher(plan, NUMBER_BITS, limits=SINGLE), records, sizes)
+    assert (found, told) == (sorted(batch_ids(plan, records)), [])
 
 
 def test_a_revision_keeps_what_the_engine_has_worked_for_its_kernels() -> None:
