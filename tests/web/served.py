@@ -26,7 +26,10 @@ class Asker:
         self.session, self.url = session, url
 
     async def ask(self, method: str, path: str, **more: Any) -> Answer:
+        """Of a stream that opens, the status alone."""
         async with self.session.request(method, path, **more) as response:
+            if response.status == 101 or response.content_type == "text/event-stream":
+                return response.status, {}
             text = await response.text()
             is_json = response.content_type == "application/json" and text
             return response.status, json.loads(text) if is_json else text

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import io
 import random
 import re
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 import pytest
 
+from fairlead.errors import UsageError
+from fairlead.runtime.live import registry
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.rights.policy import policy_of
+from fairlead.web import gateway as gateways
+from fairlead.web import routes
+from fairlead.web.access import admission
 from fairlead.web.gateway import Settings
-from fairlead.web.handlers import LONG, OBJECT_BYTES_MAX, PARTS_MAX
-from fairlead.web.serving import gateway
+from fairlead.web.handlers import LONG, OBJECT_BYTES_MAX, PARTS_MAX, UNKNOWN_MAX
+from fairlead.web.publishing import TYPES_MAX
+from fairlead.web.serving import _tls, gateway
 from tests.root import ROOT
 from tests.web.served import RULES, Asker, asking, run
 from tests.web.test_publishing import stored
@@ -86,23 +95,25 @@ def test_a_cross_site_request_without_an_origin_is_refused() -> None:
     run(work)
 
 
+UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+UPGRADE |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+
+
 def test_a_get_changes_nothing() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
             evil = {"rules": "TYPE Evil (q INT) SUBSCRIPTION L MATCH A a", "start": "earliest"}
             for kind in ("events", "socket"):
-                headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
-                headers |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
                 path = f"/subscriptions/victim/{kind}"
-                status, error = await asker.ask("GET", path, params=evil, headers=headers if kind == "socket" else {})
-                assert (status, error["code"]) == (400, "A289")
+                status, error = await asker.ask("GET", path, params=evil, headers=UPGRADE if kind == "socket" else {})
+                assert (status, error.get("code")) == (400, "A289")
             assert [each["name"] for each in (await asker.ask("GET", "/types"))[1]["types"]] == ["A", "B"]
             assert (await asker.ask("GET", "/subscriptions/victim/events"))[0] == 404
             await asker.subscribe("victim")
             for rules in (evil["rules"], RULES + " "):  # others than those of the name
                 status, error = await asker.ask("GET", "/subscriptions/victim/events", params={"rules": rules})
-                assert (status, error["code"]) == (400, "A289")
+                assert (status, error.get("code")) == (400, "A289")
 
     run(work)
 
@@ -159,6 +170,8 @@ WHAT: list[tuple[str, str, Any, set[str]]] = [
     ("GET", "/comparison?a=desk-1&b=both", None, set()),
     ("POST", "/subscriptions/desk-1/acknowledgements", {"id": "0"}, {"desk"}),
     ("GET", "/subscriptions/both/socket", None, {"both"}),
+    ("GET", "/subscriptions/both/events", None, {"both"}),
+    ("GET", "/subscriptions/nobody-has-it/events", None, set()),  # not even whether it exists
     ("GET", "/metrics", None, {"ops"}),
     ("GET", "/types", None, {"till", "desk", "both", "ops", "nobody"}),
     ("DELETE", "/subscriptions/desk-1", None, {"desk"}),
@@ -168,7 +181,7 @@ WHAT: list[tuple[str, str, Any, set[str]]] = [
 def test_every_token_does_what_its_user_may_and_nothing_else() -> None:
     async def work() -> None:
         async with asking(Settings(token="t-operator", policy=policy_of(POLICY))) as asker:
-            operator = {"Authorization": "Bearer t-operator"}
+            operator, as_desk = ({"Authorization": f"Bearer t-{user}"} for user in ("operator", "desk"))
             types = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE Seen (k INT)"
             assert (await asker.post("/types", {"text": types}, headers=operator))[0] == 200
             for method, path, body, allowed in WHAT:
@@ -183,8 +196,36 @@ def test_every_token_does_what_its_user_may_and_nothing_else() -> None:
                         assert told["fix"].startswith("add to the policy: ") or told["place"], asked
                     else:
                         assert status < 300 or told["code"] in ("A274", "A277"), asked
+            body = {"name": "desk-9", "rules": TWO}  # under its name, but of what it may not read
+            assert (await asker.post("/subscriptions", body, headers=operator))[0] == 201
+            for kind in ("events", "socket"):
+                status, told = await asker.ask(
+                    "GET", f"/subscriptions/desk-9/{kind}", headers=(UPGRADE if kind == "socket" else {}) | as_desk
+                )
+                assert (status, told["code"]) == (403, "A284"), kind
 
     run(work)
+
+
+def test_a_policy_has_hashes_of_tokens_which_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hash is compared as a whole, also after one that is equal."""
+    with pytest.raises(UsageError, match="A422"):
+        policy_of("users: {till: {token: t-till}}")
+    policy, compared = policy_of(POLICY), list[tuple[bytes, bytes]]()
+
+    def compare_digest(given: bytes, known: bytes) -> bool:
+        compared.append((given, known))
+        return given == known
+
+    monkeypatch.setattr(admission, "hmac", SimpleNamespace(compare_digest=compare_digest))
+    made = admission.Admission((), (), "t-operator", policy)
+    everybody = ["operator", *policy.users]
+    known = [hashlib.sha256(f"t-{user}".encode()).digest() for user in everybody]
+    for user in (*everybody, "stranger"):
+        compared.clear()
+        with suppress(UsageError):
+            assert made.caller({"Authorization": f"Bearer t-{user}"}).name == user
+        assert compared == [(hashlib.sha256(f"t-{user}".encode()).digest(), each) for each in known]
 
 
 def test_numbers_over_several_connections_are_each_stored_once() -> None:
@@ -193,7 +234,8 @@ def test_numbers_over_several_connections_are_each_stored_once() -> None:
             await one.declare()
             assert await one.post("/events", numbered(2)) == (202, {"stored": 1, "repeated": 0})
             assert await two.post("/events", numbered(1)) == (202, {"stored": 1, "repeated": 0})
-            assert await one.post("/events", numbered(1)) == (200, {"stored": 0, "repeated": 1})
+            for number in (1, 1, 2):  # also by what it remembers
+                assert await one.post("/events", numbered(number)) == (200, {"stored": 0, "repeated": 1})
             shuffled = random.Random(7).sample(range(200), 200)
             answers: dict[int, Any] = {}
 
@@ -299,6 +341,9 @@ def test_bodies_have_room_for_so_many_bytes_together() -> None:
                 assert (response.status, response.headers["Retry-After"]) == (503, "1")
                 assert (await response.json())["code"] == "N041"
             assert (await asker.post("/events", []))[0] == 200
+            # nobody knows what it unpacks to
+            packed = {"Content-Encoding": "gzip"} | json_type
+            assert (await asker.ask("POST", "/events", data=gzip.compress(b"[]"), headers=packed))[0] == 503
             writer.write(b" " * 5998 + b"]")
             assert b"HTTP/1.1 200" in await reader.readline()
             writer.close()
@@ -318,20 +363,33 @@ def test_headers_are_limited() -> None:
     run(work)
 
 
-def test_long_rules_do_not_stop_other_requests() -> None:
+def test_long_rules_do_not_stop_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step of compiling them begins, and goes on when another request has been answered."""
+    begun, answered = list[str](), threading.Semaphore(0)
+
+    def waiting(name: str, compiling: Callable[[str], Any]) -> Callable[[str], Any]:
+        def compiled(text: str) -> Any:
+            begun.append(name)
+            assert answered.acquire(timeout=10), "no other request was answered"
+            return compiling(text)
+
+        return compiled
+
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
-            long = " ".join(f"SUBSCRIPTION L{n} MATCH A a WHERE a.k = {n}" for n in range(1500))
-            asked = asyncio.create_task(asker.post("/subscriptions", {"name": "many", "rules": long}))
-            answered = 0
-            while not asked.done() and answered < 20:
-                assert (await asker.ask("GET", "/health"))[0] == 200
-                answered += 1
-            assert answered == 20, "the requests were answered before the rules were compiled"
-            asked.cancel()
-            with suppress(asyncio.CancelledError):
-                await asked
+            for module, name in ((registry, "compile_names"), (registry, "compiled"), (gateways, "compile_names")):
+                monkeypatch.setattr(module, name, waiting(name, getattr(module, name)))
+            long = " ".join(f"SUBSCRIPTION L{n} MATCH A a WHERE a.k = {n}" for n in range(100))
+            asked, count = asyncio.create_task(asker.post("/subscriptions", {"name": "many", "rules": long})), 0
+            while not asked.done():
+                if count < len(begun):
+                    assert (await asker.ask("GET", "/health"))[0] == 200
+                    count += 1
+                    answered.release()
+                await asyncio.sleep(0.001)
+            assert (await asked)[0] == 201
+            assert {"compile_names", "compiled"} <= set(begun)
 
     run(work)
 
@@ -345,14 +403,19 @@ def test_rules_have_a_budget() -> None:
                 status, error = await asker.post("/subscriptions", {"name": "desk", "rules": rules})
                 assert (status, error["code"]) == (413, "A283")
                 assert said in error["problem"]
-            status, error = await asker.post("/types", {"text": "TYPE Z (k INT) " + " " * 10_000})
-            assert (status, error["code"]) == (413, "A283")
+            for text in ("TYPE Z (k INT) " + " " * 10_000, "TYPE Z (k INT) // " + "é" * 6_000):
+                status, error = await asker.post("/types", {"text": text})
+                assert (status, error["code"]) == (413, "A283")
 
     run(work)
 
 
 def test_an_unknown_type_does_not_load_all_types_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = []
+    loaded, asked = list[int](), list[int]()
+
+    async def is_behind(self: Registry, names: Sequence[str], original: Any = Registry.is_behind) -> bool:
+        asked.append(len(names))
+        return bool(await original(self, names))
 
     async def refresh(self: Registry, original: Any = Registry.refresh) -> None:
         loaded.append(1)
@@ -366,23 +429,31 @@ def test_an_unknown_type_does_not_load_all_types_again(monkeypatch: pytest.Monke
             for record in ({"type": "Nope"}, {"type": "A", "k": 1, "x": 1, "y": 1}, {"type": "n" * 5000}, {"type": "a.b>*"}):
                 status, _ = await asker.post("/events", record)
                 assert status == 422
+            monkeypatch.setattr(Registry, "is_behind", is_behind)
+            assert (await asker.post("/events", [{"type": f"Nope{number}"} for number in range(100)]))[0] == 422
             assert loaded == []
+            assert (asked[0], asked[-1]) == (UNKNOWN_MAX, TYPES_MAX)
+            assert sum(asked) < 30
 
     run(work)
 
 
-def test_a_caller_has_so_many_requests_per_second() -> None:
+def test_a_caller_has_so_many_requests_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(routes, "time", SimpleNamespace(monotonic=lambda: now[0]))
     policy = policy_of(POLICY.replace("  desk:\n", "  desk:\n    rate: 2\n"))
 
     async def work() -> None:
-        async with asking(Settings(policy=policy)) as asker:
+        async with asking(Settings(policy=policy, rate=1.0)) as asker:
             desk, till = ({"Authorization": f"Bearer t-{user}"} for user in ("desk", "till"))
-            found = [(await asker.ask("GET", "/types", headers=desk))[0] for _ in range(12)]
-            assert found[:4] == [200] * 4
-            assert 429 in found[4:]  # A285
+            assert [(await asker.ask("GET", "/types", headers=desk))[0] for _ in range(6)] == [200] * 4 + [429] * 2
             async with asker.session.get("/types", headers=desk) as response:
-                assert response.headers.get("Retry-After", "1") == "1"
-            assert [(await asker.ask("GET", "/types", headers=till))[0] for _ in range(12)] == [200] * 12
+                assert (response.status, response.headers["Retry-After"]) == (429, "1")
+                assert (await response.json())["code"] == "A285"
+            assert [(await asker.ask("GET", "/types", headers=till))[0] for _ in range(3)] == [200, 200, 429]
+            now[0] += 1
+            assert [(await asker.ask("GET", "/types", headers=desk))[0] for _ in range(3)] == [200, 200, 429]
+            assert [(await asker.ask("GET", "/types", headers=till))[0] for _ in range(2)] == [200, 429]
 
     run(work)
 
@@ -428,11 +499,12 @@ def test_tls(tmp_path: Path) -> None:
             context = ssl.create_default_context(cafile=str(certificate))
             async with session.get(address + "/health", ssl=context) as response:
                 assert response.status == 200
-                assert "Strict-Transport-Security" in response.headers
+                assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
             with pytest.raises(aiohttp.ClientError):
                 await session.get(address.replace("https", "http") + "/health")
-        from fairlead.errors import UsageError
-
+            made = _tls(Settings(certificate=str(certificate), key=str(tmp_path / "key.pem")))
+            assert made is not None
+            assert made.minimum_version >= ssl.TLSVersion.TLSv1_2  # a client of today may not be able to ask for less
         with pytest.raises(UsageError, match="A287"):
             async with gateway("memory:", Settings(certificate=str(tmp_path / "none"))):
                 pass
@@ -440,17 +512,25 @@ def test_tls(tmp_path: Path) -> None:
     run(work)
 
 
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Server": "fairlead",
+}
+
+
 def test_every_response_has_security_headers() -> None:
     async def work() -> None:
         async with asking() as asker:
             await asker.declare()
             await asker.subscribe()
-            for path in ("/health", "/types", "/nothing", "/subscriptions/desk/events"):
-                async with asker.session.get(path) as response:
-                    assert response.headers["X-Content-Type-Options"] == "nosniff"
-                    assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
-                    assert response.headers["Cache-Control"] == "no-store"
-                    assert response.headers["Server"] == "fairlead"
+            for path in ("/health", "/types", "/nothing", "/subscriptions/desk/events", "/comparison"):
+                for host in ({}, {"Host": "evil.example"}):
+                    async with asker.session.get(path, headers=host) as response:
+                        assert {name: response.headers.get(name) for name in HEADERS} == HEADERS, (path, response.status)
 
     run(work)
 

@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 
 import fairlead
+from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.registry import LONG as LONG_RULES
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.subscriber.match_threads import MatchThreads
 from fairlead.runtime.numbered import source_name
 from fairlead.runtime.rights.policy import policy_of
+from fairlead.web.access.admission import OPERATOR
 from fairlead.web.access.rates import SharedRoom
-from fairlead.web.gateway import Settings
+from fairlead.web.gateway import Gateway, Settings
 from fairlead.web.handlers import LONG as LONG_BODY
 from fairlead.web.metrics import GatewayMetrics
+from fairlead.web.streams import sessions as streams
 from fairlead.web.streams.sessions import Sessions
 from tests.web.served import Asker, asking, run
 
@@ -174,6 +178,31 @@ def test_rules_of_one_user_do_not_keep_the_others_waiting() -> None:
     run(work)
 
 
+def test_one_text_of_rules_is_compiled_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiling, most, read_plan = list[str](), list[int](), Registry.read_plan
+
+    async def slow(self: Registry, text: str) -> Plan:
+        compiling.append(text)
+        most.append(len(compiling))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        compiling.remove(text)
+        return await read_plan(self, text)
+
+    async def work() -> None:
+        async with fairlead.connect() as client:
+            await client.declare("TYPE A (k INT, x INT)")
+            gateway, users = Gateway(client, settings()), policy_of(POLICY).users.values()
+            monkeypatch.setattr(Registry, "read_plan", slow)
+            await asyncio.gather(
+                *(gateway.check_rules(each, each.name, "SUBSCRIPTION S MATCH A a") for each in (*users, OPERATOR, *users))
+            )
+            assert most == [1] * 5
+            await gateway.publishing.close()
+
+    run(work)
+
+
 def test_searches_of_one_user_that_do_not_end_do_not_stop_the_others() -> None:
     """As many streams as a process has threads for such works, and some more: bodies and rules are read in threads, too."""
     endless = " ".join(f"{'AND' if at else 'MATCH'} A a{at}" for at in range(6))
@@ -204,7 +233,15 @@ def test_searches_of_one_user_that_do_not_end_do_not_stop_the_others() -> None:
     run(work)
 
 
-def test_a_user_has_threads_of_its_own() -> None:
+def test_a_user_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = list[int]()
+
+    def threads(most: int) -> MatchThreads:
+        counts.append(most)
+        return MatchThreads(most=most)
+
+    monkeypatch.setattr(streams, "MatchThreads", threads)
+
     async def work() -> None:
         async with fairlead.connect() as client:
             sessions = Sessions(client, GatewayMetrics(), 9)
@@ -213,5 +250,6 @@ def test_a_user_has_threads_of_its_own() -> None:
             assert one is again
             assert boss is other
             assert len({id(one), id(two), id(boss)}) == 3
+            assert set(counts) == {2}
 
     run(work)

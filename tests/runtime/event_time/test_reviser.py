@@ -8,13 +8,15 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fairlead.engine import Engine
 from fairlead.errors import StateError
+from fairlead.model.events.values import microseconds
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.runtime.event_time import EventTimeMatcher, Reviser
 from fairlead.runtime.event_time.matcher import NO_ROUND
 from fairlead.runtime.event_time.reviser import SegmentLimits
 from fairlead.runtime.event_time.segment import NO_IDS, KeptBatch, KeptSegment
-from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, judged
+from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, compiled, cuts, judged, sorted_columns
 
 ORDER = "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 HOUR "
 PAIRS = compiled(TYPES + ORDER + PLANS["pairs"])
@@ -100,6 +102,54 @@ def test_an_interrupted_revision_is_made_again(monkeypatch: pytest.MonkeyPatch) 
     assert [each.id for each in reviser.revise().added] == batch_ids(PAIRS, records) != []
 
 
+WITHIN = "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 5 SECONDS "
+SINGLE = SegmentLimits(events=1, kept_max=1_000)
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["", "saved"])
+def test_segments_are_kept_as_long_as_late_events_of_the_open_round_need_them(saved: bool) -> None:
+    """An event every microsecond, and a segment for each. The oldest kept one is the last that begins after a smaller key than
+    any late event has, of this round or of a later one."""
+    plan = compiled(TYPES + WITHIN.replace("SECONDS ", "MICROSECONDS ") + PLANS["pairs"])
+    columns = sorted_columns(plan, [event("A", number / 1_000_000, "p", number) for number in range(50)])
+    start = microseconds(at(0))
+    reviser, low = Reviser(plan, limits=SINGLE), 0
+
+    def fed(high: int, needed: int | None = None) -> int:
+        """The event after which the oldest kept segment begins."""
+        nonlocal low, reviser
+        reviser.feed(columns.part(low, high), *([] if needed is None else [start + needed]))
+        low = high
+        if saved:
+            state, reviser = reviser.dump(), Reviser(plan, Engine.load(plan, reviser.engine.dump()), limits=SINGLE)
+            assert reviser.load(state)
+        assert [each.after for each in reviser.segments[1:]] == [*range(reviser.segments[0].after + 1, start + high - 1)]
+        return reviser.segments[0].after - start
+
+    assert fed(11) == 4  # the last event is at 10, late ones are from 5 on
+    assert fed(14, 9) == 7  # at 13, others of the round are from 8 on
+    assert fed(15, 8) == 7
+    assert fed(20, 12) == 7
+    assert fed(21) == 7
+    assert not len(reviser.revise())  # the round ends
+    assert fed(31) == 24
+    assert fed(33, 28) == 26
+    assert fed(40) == 27
+
+
+@pytest.mark.parametrize("late", [(6, 9), (9, 6), (5, 5.5), (9, 5)], ids=str)
+@pytest.mark.parametrize("sizes", [[16], [11, 5], [12, 4], [13, 3], [11, 1, 1, 3]], ids=str)
+def test_the_earliest_late_event_of_a_round_is_revised_whatever_passes_meanwhile(
+    late: tuple[float, float], sizes: list[int]
+) -> None:
+    plan = compiled(TYPES + WITHIN + PLANS["pairs"])
+    records = [event("A", second, "p", second) for second in range(11)]
+    records += [*(event("B", second, "q", number) for number, second in enumerate(late))]
+    records += [event("A", second, "p", second) for second in (20, 30, 40)]
+    found, told = steps(EventTimeMatcher(plan, NUMBER_BITS, limits=SINGLE), records, sizes)
+    assert (found, told) == (sorted(batch_ids(plan, records)), [])
+
+
 def test_a_revision_keeps_what_the_engine_has_worked_for_its_kernels() -> None:
     """Otherwise a sequence with late events in every round would be matched event by event for ever."""
     matcher = EventTimeMatcher(PAIRS, NUMBER_BITS, limits=SegmentLimits(events=600))
@@ -121,6 +171,8 @@ def test_a_round_that_has_ended_is_no_longer_open() -> None:
         assert matcher.round == 0
         matcher.passed(1 << NUMBER_BITS)
         assert matcher.round == NO_ROUND
+        assert matcher.reviser is not None
+        assert matcher.reviser._known is None  # or it would grow with every round
 
 
 def test_the_state_of_other_rounds_is_refused() -> None:
