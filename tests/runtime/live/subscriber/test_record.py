@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -217,6 +218,26 @@ def test_receipts_that_were_sent_without_an_answer_replace_no_later_ones() -> No
         await second.write_receipts({"g2": EMPTY})
         await first.write_receipts({"g1": EMPTY})
         assert {*await receipts_of(log, "desk")} == {"g2"}
+
+    run(work)
+
+
+def test_a_receipt_that_counts_less_does_not_replace_one_of_the_same_deliveries() -> None:
+    """A subscriber joined after three deliveries, and returns before it acknowledged one. Seed 9020416 of the simulator."""
+    three = replace(EMPTY, count=3, joined=3, samples=(NOTHING,) * 3)
+
+    async def work() -> None:
+        log = MemoryLog()
+        await (await opened(log, 3)).write_receipts({"g1": three, "g2": three, "gone": three})
+        second = await opened(log, 3)
+        await second.write_receipts({"g1": EMPTY, "g2": replace(EMPTY, plan="other")})
+        assert await receipts_of(log, "desk") == {"g1": three, "g2": replace(EMPTY, plan="other")}
+        four = replace(three, count=4, samples=(NOTHING,) * 4)
+        await second.write_receipts({"g1": four})
+        assert await receipts_of(log, "desk") == {"g1": four}
+        await log.put("FL_RECEIPTS", "desk", b"damaged")
+        await second.write_receipts({"g1": EMPTY})
+        assert await receipts_of(log, "desk") == {"g1": EMPTY}
 
     run(work)
 

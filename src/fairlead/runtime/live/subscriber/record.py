@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fairlead.deliver.receipt import SAMPLES_MAX, Comparison, Receipt, combined, compare
-from fairlead.errors import StateError, UsageError
+from fairlead.errors import FairleadError, StateError, UsageError
 from fairlead.runtime.live.core.derived_blocks import Emission, loop_of
 from fairlead.runtime.live.core.stream_groups import PLACES, Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.transport.log.blocks.block_filter import ROUTES
@@ -215,9 +215,11 @@ class SubscriberRecord:
 
     async def write_receipts(self, receipts: Mapping[str, Receipt]) -> None:
         """Each after the one before, so that one that was sent without an answer cannot replace a later one. Those of a process
-        that does not own the name any more are not stored."""
-        told = receipt_bytes(receipts, self._log.bytes_max - HEAD_BYTES)
+        that does not own the name any more are not stored. One that counts less than the stored one does not replace it: a
+        subscriber that returns, and has acknowledged nothing, counts up to where it joined once more."""
+        wanted = receipts
         while True:
+            told = receipt_bytes(wanted, self._log.bytes_max - HEAD_BYTES)
             try:
                 self._receipted = await self._log.put(RECEIPTS, self.name, told, self._receipted)
                 return
@@ -226,6 +228,8 @@ class SubscriberRecord:
                 if not self._wrote(await self._log.get(ACKNOWLEDGEMENTS, self.name)):
                     return
                 self._receipted = 0 if entry is None else entry.revision
+                stored = {} if entry is None else stored_receipts(entry, self.name)
+                wanted = {key: further(each, stored.get(key)) for key, each in receipts.items()}
 
 
 PART = {"types": [str], "topics": [str], "stream": str}
@@ -327,7 +331,24 @@ async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
     if entry is None:
         known = ", ".join((await log.keys(RECEIPTS))[:10]) or "none"
         raise UsageError("A250", f"there is no subscriber '{name}'", f"known subscribers: {known}")
+    return receipts_in(entry, name)
+
+
+def receipts_in(entry: TableEntry, name: str) -> dict[str, Receipt]:
     return {key: Receipt.from_json(each) for key, each in entry_value(entry.value, {str: dict}, RECEIPTS, name).items()}
+
+
+def stored_receipts(entry: TableEntry, name: str) -> dict[str, Receipt]:
+    """Nothing if they are damaged: they are about to be replaced."""
+    try:
+        return receipts_in(entry, name)
+    except FairleadError:
+        return {}
+
+
+def further(one: Receipt, stored: Receipt | None) -> Receipt:
+    """The stored one if it is of the same deliveries, and counts more of them."""
+    return one if stored is None or stored.plan != one.plan or stored.count <= one.count else stored
 
 
 async def group_names(log: Log, name: str) -> dict[str, str]:
