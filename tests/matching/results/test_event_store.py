@@ -92,6 +92,7 @@ VALUES: dict[Kind, Any] = {
     Kind.STRING: "é",
     Kind.BINARY: b"\x00",
     Kind.TIMESTAMP: 5,
+    Kind.DATE: 19_782,
     Kind.INTERVAL: -3,
 }
 
