@@ -32,6 +32,21 @@ OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time", "prev")
 
 CASTS = ("cast", "try_cast")
 
+ELSEWHERE = {
+    **dict.fromkeys(("lag", "previous"), "write prev(q.x), in WHERE of a sequence"),
+    **dict.fromkeys(
+        ("now", "current_timestamp", "getdate"), "rules know the times of events only: write WITHIN, AFTER or WITHOUT … WITHIN"
+    ),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), "subtract the times: b.at - a.at < 5 MINUTES"),
+    **dict.fromkeys(("dateadd", "date_add"), "add a duration to a time: a.at + 5 MINUTES"),
+    **dict.fromkeys(("if", "iif", "iff", "decode"), "write CASE WHEN condition THEN value ELSE other END"),
+    **dict.fromkeys(("nvl", "ifnull"), "write coalesce(value, other)"),
+    **dict.fromkeys(("len", "char_length"), "write length(text)"),
+    **dict.fromkeys(("to_date", "date"), "write cast(text AS DATE), or DATE '2024-05-01'"),
+    **dict.fromkeys(("to_timestamp", "timestamp"), "write cast(text AS TIMESTAMP), or TIMESTAMP '2024-05-01T09:30:00Z'"),
+}
+"""What SQL dialects call functions, by their names, and what it is here."""
+
 PATTERN_FIXES = {
     "invalid perl operator": "the syntax is that of RE2: without look-around, atomic groups and comments",
     "invalid escape sequence": "the syntax is that of RE2, without back references; remove the backslash if you mean a letter",
@@ -57,7 +72,8 @@ def check_call(node: syntax.Call) -> None:
         known = (*FUNCTIONS, *OF_EVENTS)
         if node.function.lower in CASTS:
             raise Fault("L044", node.span, f"{name} has no AS before the type", f"write {_with_as(node)}")
-        fix = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
+        likely = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
+        fix = ELSEWHERE.get(node.function.lower, likely)
         raise Fault("L044", node.function.span, f"there is no function '{name}'", fix)
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
         least, most = function.arity_min, function.arity_max
