@@ -132,3 +132,17 @@ BEHIND: tuple[tuple[str, str, str], ...] = (
 )
 """What stands before that which does not fit, and this."""
 ALTERNATIVES = "write ELSE between parts of a sequence, OR between whole patterns"
+FOREIGN_FUNCTIONS = {
+    **dict.fromkeys(("lag", "previous"), "write prev(q.x), in WHERE of a sequence"),
+    **dict.fromkeys(
+        ("now", "current_timestamp", "getdate"), "rules know the times of events only: write WITHIN, AFTER or WITHOUT … WITHIN"
+    ),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), "subtract the times: b.at - a.at < 5 MINUTES"),
+    **dict.fromkeys(("dateadd", "date_add"), "add a duration to a time: a.at + 5 MINUTES"),
+    **dict.fromkeys(("if", "iif", "iff", "decode"), "write CASE WHEN condition THEN value ELSE other END"),
+    **dict.fromkeys(("nvl", "ifnull"), "write coalesce(value, other)"),
+    **dict.fromkeys(("len", "char_length"), "write length(text)"),
+    **dict.fromkeys(("to_date", "date"), "write cast(text AS DATE), or DATE '2024-05-01'"),
+    **dict.fromkeys(("to_timestamp", "timestamp"), "write cast(text AS TIMESTAMP), or TIMESTAMP '2024-05-01T09:30:00Z'"),
+}
+"""What SQL dialects call functions, by their names, and what it is here."""

@@ -146,11 +146,12 @@ def _separated(name: object) -> str | None:
 def unknown_column(name: object, known: Iterable[str], place: Place | str | None, types: Iterable[str] = ()) -> DataError:
     """`types`: the names of types, if the columns are the cells of a line: one of them shows that the line is no header."""
     every = list(known)
-    fix = _separated(name) or did_you_mean(name, every) or listed("remove it, or add it to a TYPE; known columns:", every)
-    if name in types:
+    fix = _separated(name) or did_you_mean(name, every)
+    if isinstance(name, str) and name in types:
         fix = "name the columns in the first line: type, and the attributes"
-    elif name == "position":
+    elif fix is None and name == "position":
         fix = "remove it, add it to a TYPE, or read the positions of an exported log from it: --position position"
+    fix = fix or listed("remove it, or add it to a TYPE; known columns:", every)
     return DataError("D002", f"no declared type has an attribute {quoted(name)}", fix, place)
 
 

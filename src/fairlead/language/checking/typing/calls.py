@@ -9,6 +9,7 @@ from fairlead.language.checking.typing import kinds
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
+from fairlead.language.parsing.keywords import FOREIGN_FUNCTIONS
 from fairlead.model.events.types import Kind
 from fairlead.model.expressions.expression import (
     AGGREGATES,
@@ -31,21 +32,6 @@ OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time", "prev")
 """Functions whose argument is an event or its instances, not a value."""
 
 CASTS = ("cast", "try_cast")
-
-ELSEWHERE = {
-    **dict.fromkeys(("lag", "previous"), "write prev(q.x), in WHERE of a sequence"),
-    **dict.fromkeys(
-        ("now", "current_timestamp", "getdate"), "rules know the times of events only: write WITHIN, AFTER or WITHOUT … WITHIN"
-    ),
-    **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), "subtract the times: b.at - a.at < 5 MINUTES"),
-    **dict.fromkeys(("dateadd", "date_add"), "add a duration to a time: a.at + 5 MINUTES"),
-    **dict.fromkeys(("if", "iif", "iff", "decode"), "write CASE WHEN condition THEN value ELSE other END"),
-    **dict.fromkeys(("nvl", "ifnull"), "write coalesce(value, other)"),
-    **dict.fromkeys(("len", "char_length"), "write length(text)"),
-    **dict.fromkeys(("to_date", "date"), "write cast(text AS DATE), or DATE '2024-05-01'"),
-    **dict.fromkeys(("to_timestamp", "timestamp"), "write cast(text AS TIMESTAMP), or TIMESTAMP '2024-05-01T09:30:00Z'"),
-}
-"""What SQL dialects call functions, by their names, and what it is here."""
 
 PATTERN_FIXES = {
     "invalid perl operator": "the syntax is that of RE2: without look-around, atomic groups and comments",
@@ -73,7 +59,7 @@ def check_call(node: syntax.Call) -> None:
         if node.function.lower in CASTS:
             raise Fault("L044", node.span, f"{name} has no AS before the type", f"write {_with_as(node)}")
         likely = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
-        fix = ELSEWHERE.get(node.function.lower, likely)
+        fix = FOREIGN_FUNCTIONS.get(node.function.lower, likely)
         raise Fault("L044", node.function.span, f"there is no function '{name}'", fix)
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
         least, most = function.arity_min, function.arity_max
