@@ -317,3 +317,10 @@ def test_other_signs_are_refused(tmp_path: Path, sign: str) -> None:
     out, _ = run(tmp_path, "one", range(1))
     out.write_text(out.read_text().rstrip()[:-1] + f', "sign": {sign}}}\n')
     assert "D035" in fairlead("compare", out, out).stderr
+
+
+def test_a_missing_file_is_no_subscriber(tmp_path: Path) -> None:
+    """With the address of a log, a name that no file has may be that of a subscriber, if a subscriber can have it."""
+    missing = fairlead("compare", tmp_path / "a.jsonl", "desk-1", "--url", "nats://127.0.0.1:1")
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith("D013")

@@ -133,6 +133,22 @@ def test_what_waits_for_a_deadline_is_said_and_until_decides_it(tmp_path: Path) 
     assert json.loads(too_early.stdout)["waiting"] == ["Late"]
 
 
+def test_a_sequence_without_a_time_limit_waits_for_the_end_of_everything(tmp_path: Path) -> None:
+    (tmp_path / "fall.fl").write_text(
+        "TYPE Price (value INT, at TIMESTAMP) TIME at\n"
+        "SUBSCRIPTION Fall MATCH Price d{2,} LONGEST WHERE d.value < prev(d.value)\n"
+        "SUBSCRIPTION Timed MATCH Price d{2,} LONGEST WITHIN 1 MINUTE OF PREVIOUS WHERE d.value < prev(d.value)\n"
+    )
+    lines = write_lines(tmp_path / "prices.jsonl", [{"type": "Price", "value": 9 - n, "at": at(n)} for n in range(2)])
+    run = ("run", tmp_path / "fall.fl", "--events", lines)
+    begun, waiting = "Fall: a sequence has begun", "Timed: relations wait for a deadline"
+    assert [each in fairlead(*run).stdout for each in (begun, waiting)] == [True, True]
+    later = fairlead(*run, "--until", "2026-12-31").stdout
+    assert [each in later for each in (begun, waiting)] == [True, False]
+    told = later.split("--until ")[1].split()[0]
+    assert json.loads(fairlead(*run, "--until", told, "--json").stdout)["waiting"] == []
+
+
 def test_the_size_of_a_batch_does_not_change_the_receipt(market: Path) -> None:
     receipts = set()
     for rows in ("1", "2", "1000"):

@@ -11,7 +11,7 @@ import click
 
 from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json
-from fairlead.errors import printable
+from fairlead.errors import DataError, printable
 
 if TYPE_CHECKING:
     from fairlead.cli.files.deliveries import WrittenDelivery
@@ -72,6 +72,11 @@ def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_j
 
 def _subscribers(where: LogAddress, first: str, second: str) -> dict[str, Any]:
     """At least one side is a durable subscriber, which has a receipt for each of its groups; the other may be a file."""
+    from fairlead.transport.log.names import NAME
+
+    for each in (first, second):
+        if not Path(each).exists() and not NAME.fullmatch(each):
+            raise DataError("D013", "no file has this name, and no subscriber can", "check the path", each)
     with where.opened() as fl:
         if not Path(first).exists() and not Path(second).exists():
             return _told(fl.compare(first, second))

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from fairlead.cli.commands.run import RunArguments
 
 
+WAITING = "relations wait for a deadline that no event it reads has passed; --until TIME decides them"
+BEGUN = "a sequence has begun, and no event has decided it; --until 9999-12-31T23:59:59.999999Z says that nothing follows"
+
+
 @dataclass(frozen=True)
 class Summary:
     job: RunArguments
@@ -131,7 +135,7 @@ class Summary:
             console.print()
             console.print(f"which properties are lost, where and why: fairlead explain {self.job.rules} --counterexample")
         for name in self.waiting:
-            console.print(f"{name}: relations wait for a deadline that no event it reads has passed; --until TIME decides them")
+            console.print(f"{name}: {WAITING if self.plan[name].waits else BEGUN}", soft_wrap=True)
         if self.backwards:
             told = f"times run backwards: {counted(self.backwards, 'event')} after a later one"
             console.print(f"{told}. To match by time, write ORDER BY TIME in the rules, or add --order-by", soft_wrap=True)

@@ -137,6 +137,8 @@ def data_type(column: syntax.Column, further: Mapping[str, Kind] = MappingProxyT
     if kind is None:
         elsewhere = ELSEWHERE.get(column.type.upper)
         fix = f"use {elsewhere}" if elsewhere else did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")
+        if column.name.upper in KINDS or column.name.upper in ELSEWHERE:
+            fix = f"write the name first: {column.type.text} {column.name.text}"
         raise Fault("L011", column.type.span, f"there is no data type '{column.type.text}'", fix)
     if not column.parameters:
         return DataType(kind)

@@ -71,6 +71,11 @@ INCOMPLETE = {
     "UNTIL": ("needs a condition", "write UNTIL q.x > 5, after a run"),
 }
 """Words that are keywords only with what follows them: what is missing where they stand alone."""
+CHARACTERS = {
+    "|": ALTERNATIVES,
+    "#": "write -- before a comment",
+}
+"""What is meant by a character that is not part of the language."""
 NEAR = 120
 """Characters around a word that does not fit in which its cause is looked for."""
 CERTAIN = 0.7
@@ -109,7 +114,8 @@ def of_character(text: str, at: int) -> Fault:
         return Fault("L002", Span(at, at + 2), "'::' is not an operator of the language", "write cast(… AS type)")
     if text.startswith("&&", at):
         return Fault("L002", Span(at, at + 2), "'&&' is not an operator of the language", "write AND")
-    fix = ALTERNATIVES if character == "|" else "remove it"
+    foreign = foreign_words(text, at)
+    fix = foreign[1] if foreign else CHARACTERS.get(character, "remove it")
     return Fault("L002", span, f"{character!r} is not a character of the language", fix)
 
 
@@ -161,7 +167,9 @@ def _open_comment(at: int) -> Fault:
 
 def _at_end(text: str, expected: frozenset[str]) -> Fault:
     end = len(text.rstrip())
-    return Fault("L001", Span(end, end + 1), "the text ends too early", f"continue with {_listed(expected)}")
+    foreign = foreign_words(text, end)
+    fix = foreign[1] if foreign else f"continue with {_listed(expected)}"
+    return Fault("L001", Span(end, end + 1), "the text ends too early", fix)
 
 
 def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> Fault | None:
@@ -172,7 +180,7 @@ def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> 
         if meant and _alike(before[1].upper(), meant) >= CERTAIN:
             return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
-    meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
+    meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") and len(token) > 1 else None
     if meant == _upper(token):  # these are keywords only with what follows them
         problem, fix = INCOMPLETE.get(
             meant, ("needs something else after it", f"write {meant} as the language has it, or another name")
@@ -201,6 +209,8 @@ def _fix(text: str, token: Token, span: Span, expected: frozenset[str]) -> str:
         if _BARS_BEFORE.search(text, max(0, span.start - 200), span.start):
             return "|| joins texts; write OR between conditions"
         return "comparisons do not chain; join two of them with AND"
+    if expected - SILENT == {"NAME"} and _is_keyword(token.type):
+        return f"write a name; {_upper(token)} is a word of the language"
     return f"write {_listed(expected)}"
 
 

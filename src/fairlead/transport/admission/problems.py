@@ -103,10 +103,19 @@ def unknown_field(name: object, owner: str, known: Iterable[str], missing: Itera
     return DataError("D002", f"{owner} has no attribute {quoted(name)}", fix)
 
 
-def missing_field(name: str, where: str, *, text: bool) -> DataError:
-    """`text`: the record is a row of cells."""
+def missing_field(name: str, where: str, *, text: bool, is_time: bool) -> DataError:
+    """`text`: the record is a row of cells. `is_time`: it is the event time, which cannot be null."""
+    if is_time:
+        return DataError("D003", f"{where} is missing", "give every event of a type with TIME a time")
     fix = f"add a column '{name}'; an empty cell is null" if text else f'null is a value: "{name}": null'
     return DataError("D003", f"{where} is missing", fix)
+
+
+def no_type(record: Iterable[object]) -> DataError:
+    """The error of a record of which no field is called `type`."""
+    alike = next((each for each in record if isinstance(each, str) and each.strip().casefold() == "type"), None)
+    fix = f"write `type`, not {quoted(alike)}" if alike is not None else "name the event type in the field `type`"
+    return DataError("D027", "the record has no `type`", fix)
 
 
 def fix_of(wanted: DataType, *, may_be_null: bool) -> str:
@@ -134,9 +143,15 @@ def _separated(name: object) -> str | None:
     return f"separate the columns with commas, not {found!r}" if found else None
 
 
-def unknown_column(name: object, known: Iterable[str], place: Place | str | None) -> DataError:
+def unknown_column(name: object, known: Iterable[str], place: Place | str | None, types: Iterable[str] = ()) -> DataError:
+    """`types`: the names of types, if the columns are the cells of a line: one of them shows that the line is no header."""
     every = list(known)
-    fix = _separated(name) or did_you_mean(name, every) or listed("remove it, or add it to a TYPE; known columns:", every)
+    fix = _separated(name) or did_you_mean(name, every)
+    if isinstance(name, str) and name in types:
+        fix = "name the columns in the first line: type, and the attributes"
+    elif fix is None and name == "position":
+        fix = "remove it, add it to a TYPE, or read the positions of an exported log from it: --position position"
+    fix = fix or listed("remove it, or add it to a TYPE; known columns:", every)
     return DataError("D002", f"no declared type has an attribute {quoted(name)}", fix, place)
 
 

@@ -23,6 +23,7 @@ from fairlead.transport.admission.problems import (
     SPECIAL,
     fix_of,
     missing_field,
+    no_type,
     not_published,
     oversized,
     quoted,
@@ -31,6 +32,7 @@ from fairlead.transport.admission.problems import (
 )
 
 ABSENT: Any = object()
+MILLISECONDS_FIX = "divide milliseconds by 1000: a number is seconds since 1970; or use ISO 8601 text"
 NOT_FINITE_FIX = "use null, or --allow-nan, which lets NaN and infinities in from files"
 
 
@@ -66,12 +68,15 @@ class RecordShape:
             raise oversized(f"the record of '{self.name}'")
         return row
 
+    def _is_time(self, attribute: Attribute) -> bool:
+        return self.time_index is not None and attribute is self.attributes[self.time_index]
+
     def _value(self, value: Any, attribute: Attribute) -> Any:
         if value is None or (type(value) is str and attribute.type.kind is Kind.STRING and value.isascii()):
             return value
         where = _Where(attribute.name, self.name)
         if value is ABSENT:
-            raise missing_field(attribute.name, str(where), text=self.text)
+            raise missing_field(attribute.name, str(where), text=self.text, is_time=self._is_time(attribute))
         try:
             result = canonical(value, attribute.type, text=self.text)
         except ValueError as error:
@@ -79,8 +84,9 @@ class RecordShape:
                 raise DataError(
                     "D005", f"{where}: {attribute.type} does not support {str(value)[:40]}", "use null for an unknown value"
                 ) from None
-            is_time = self.time_index is not None and attribute is self.attributes[self.time_index]
-            raise DataError("D004", f"{where}: {error}", fix_of(attribute.type, may_be_null=not is_time)) from None
+            usual = fix_of(attribute.type, may_be_null=not self._is_time(attribute))
+            fix = MILLISECONDS_FIX if "seconds since 1970" in str(error) else usual
+            raise DataError("D004", f"{where}: {error}", fix) from None
         if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
             raise DataError("D005", f"{where} is {result}, not a finite number", NOT_FINITE_FIX)
         if attribute.type.kind is Kind.STRING and result is not None and not is_unicode(result):
@@ -116,7 +122,7 @@ class Shapes:
         name = record.get("type", ABSENT)
         if name is ABSENT:
             if self.default is None:
-                raise DataError("D027", "the record has no `type`", "name the event type in the field `type`")
+                raise no_type(record)
             name = self.default
         if not isinstance(name, str):
             raise DataError("D027", f"expected text in `type`, got {quoted(name)}", "name the event type in the field `type`")

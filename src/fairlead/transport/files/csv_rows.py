@@ -58,7 +58,7 @@ def _header(row: tuple[int, str, list[Cell] | DataError, bool], shapes: Shapes, 
         if name in seen:
             raise DataError("D015", f"the column {quoted(name)} occurs twice", "name every column once", place)
         if name not in shapes.attribute_names and name not in shapes.special:
-            raise unknown_column(name, shapes.columns_known, place)
+            raise unknown_column(name, shapes.columns_known, place, shapes.names)
         seen.add(name)
     if "type" not in names and shapes.default is None:
         raise DataError("D014", "the header has no `type` column", "name each row's event type in a column `type`", place)

@@ -9,6 +9,7 @@ from fairlead.language.checking.typing import kinds
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
+from fairlead.language.parsing.keywords import FOREIGN_FUNCTIONS
 from fairlead.model.events.types import Kind
 from fairlead.model.expressions.expression import (
     AGGREGATES,
@@ -57,7 +58,8 @@ def check_call(node: syntax.Call) -> None:
         known = (*FUNCTIONS, *OF_EVENTS)
         if node.function.lower in CASTS:
             raise Fault("L044", node.span, f"{name} has no AS before the type", f"write {_with_as(node)}")
-        fix = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
+        likely = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
+        fix = FOREIGN_FUNCTIONS.get(node.function.lower, likely)
         raise Fault("L044", node.function.span, f"there is no function '{name}'", fix)
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
         least, most = function.arity_min, function.arity_max

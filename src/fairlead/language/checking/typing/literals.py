@@ -28,6 +28,18 @@ UNITS: dict[str, int] = {
 }
 FOLLOWING = (*CLAUSE_KEYWORDS, "AND", "OR")
 """Words that can stand where a unit is missing."""
+SHORT = {
+    **dict.fromkeys(("US", "USEC", "USECS"), "MICROSECOND"),
+    **dict.fromkeys(("MS", "MSEC", "MSECS", "MILLIS"), "MILLISECOND"),
+    **dict.fromkeys(("S", "SEC", "SECS"), "SECOND"),
+    **dict.fromkeys(("M", "MIN", "MINS"), "MINUTE"),
+    **dict.fromkeys(("H", "HR", "HRS"), "HOUR"),
+    "D": "DAY",
+    "W": "WEEK",
+}
+"""What people write for a unit."""
+UNEQUAL = ("MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS")
+"""No units: they have no length of their own."""
 DIGITS_MAX = 40
 """Characters of a number in a duration: 64 bits have 19 digits, so twice that only repeats zeros."""
 
@@ -103,6 +115,10 @@ def prefixed(node: syntax.Prefixed) -> Literal:
 
 
 def _unit_fix(text: str) -> str | None:
+    if text.upper() in SHORT:
+        return f"write {SHORT[text.upper()]}S"
+    if text.upper() in UNEQUAL:
+        return "write DAYS or WEEKS: months and years differ in length"
     plural = [f"{unit}S" for unit in UNITS]
     meant = closest(text, (*plural, *UNITS, *FOLLOWING))
     return f"did you mean {meant}?" if meant else f"use {listed(plural)}"

@@ -67,13 +67,13 @@ class Scope:
             having = self._having(reference.head.text)
             if having:
                 return self._bare(reference.head, having)
-        member = self.member(reference.head)
+        member = self.member(reference.head, bare=reference.attribute is None and reference.index is None)
         slot = self.slot(reference)
         if reference.attribute is None:
             example = next((each.name for each in member.type.attributes), "attribute")
             problem = f"'{reference}' is an event, not a value"
             raise Fault("L035", reference.span, problem, f"name one of its attributes, such as {reference}.{example}")
-        attribute = attribute_of(member.type, reference.attribute)
+        attribute = attribute_of(member.type, reference.attribute, member.alias)
         self.one(member, reference.span, attribute.name)
         return Literal(None, attribute.type.kind) if slot is None else Field(slot, attribute.name, attribute.type.kind)
 
@@ -101,7 +101,8 @@ class Scope:
         member = self.member(reference.head)
         return member, attribute_of(member.type, reference.attribute) if reference.attribute else None
 
-    def member(self, word: syntax.Word) -> AliasMember:
+    def member(self, word: syntax.Word, *, bare: bool = False) -> AliasMember:
+        """The element of that name. `bare`: nothing follows the name, so it may be a text whose quotes are missing."""
         found = self.members.get(word.text)
         if found:
             return found
@@ -111,9 +112,16 @@ class Scope:
             raise Fault("L034", word.span, problem, f"move the condition to a WHERE right after the {clause}")
         called = next((each.alias for each in self.members.values() if each.type.name == word.text), None)
         known = (*self.members, *(each.name for member in self.members.values() for each in member.type.attributes))
-        meant = did_you_mean(word.text, known, f"known are {listed(self.members, 'and')}")
-        fix = f"the element is called '{called}'" if called else meant
+        quotes = f"; a text has quotes: '{word.text}'" if bare else ""
+        meant = did_you_mean(word.text, known, f"known are {listed(self.members, 'and')}{quotes}")
+        fix = f"the element is called '{called}'" if called else self._indexed(word.text) or meant
         raise Fault("L030", word.span, f"there is no element or attribute '{word.text}' in the pattern", fix)
+
+    def _indexed(self, name: str) -> str | None:
+        """The fix for `q2` where q has several instances."""
+        alias = name.rstrip("0123456789")
+        member, index = self.members.get(alias), name[len(alias) :]
+        return f"write {alias}[{index}]" if member and index and member.count > 1 else None
 
     def _having(self, attribute: str) -> list[AliasMember]:
         having = [each for each in self.members.values() if each.type.attribute(attribute)]
@@ -131,13 +139,15 @@ class Scope:
         return Field(member.slots[0], attribute.name, attribute.type.kind)
 
 
-def attribute_of(type_: EventType, word: syntax.Word) -> Attribute:
+def attribute_of(type_: EventType, word: syntax.Word, alias: str | None = None) -> Attribute:
+    """The attribute of that name. `alias`: the element that has it, for the fix."""
     found = type_.attribute(word.text)
     if found:
         return found
     names = [each.name for each in type_.attributes]
     sort = "union" if type_.is_union else "event type"
-    fix = did_you_mean(word.text, names, f"it has {listed(names, 'and')}" if names else "it has no attributes")
+    time = f"; its event time is time({alias})" if alias and type_.implicit_time else ""
+    fix = did_you_mean(word.text, names, f"it has {listed(names, 'and') or 'no attributes'}{time}")
     raise Fault("L012", word.span, f"{sort} '{type_.name}' has no attribute '{word.text}'", fix)
 
 
