@@ -39,6 +39,8 @@ KEPT_US = 24 * 3600 * 1_000_000
 """Snapshots are kept for a day after the last one of their lineage, at least."""
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
+ATTEMPTS = 5
+"""To add a state to the list, while others add to it, or a server answers from the past."""
 LARGE = 100_000
 """Bytes of a state that takes longer to load than other tasks should wait: some ten milliseconds."""
 EVERY_SECONDS = 30.0
@@ -110,17 +112,22 @@ class Snapshots:
             except Conflict:
                 return  # another subscriber is faster
         await self._log.put_object(STORE, state_name(self.key, steps), state)  # 1
-        kept = thinned([*listed, (steps, count)], await self._trimmed())
-        try:
-            await self._log.put(TABLE, self.key, json.dumps(kept).encode(), revision)  # 2
-        except Conflict:
-            listed, _ = await self._listed(self.key)
-            if steps not in dict(listed):  # another subscriber was faster
-                await self._log.remove_object(STORE, state_name(self.key, steps))
+        for _ in range(ATTEMPTS):
+            kept = thinned([*listed, (steps, count)], await self._trimmed())
+            try:
+                await self._log.put(TABLE, self.key, json.dumps(kept).encode(), revision)  # 2
+            except Conflict:
+                listed, revision = await self._listed(self.key)
+                if steps in dict(listed) or not revision:
+                    return  # another subscriber has saved the same state, or the lineage was abandoned
+                if listed and listed[-1][0] > steps:  # nobody will name an older one any more
+                    await self._log.remove_object(STORE, state_name(self.key, steps))
+                    return
+                continue  # another one may be about to name this state: add it here, but never remove it
+            for theirs, _ in listed:
+                if theirs not in dict(kept):
+                    await self._log.remove_object(STORE, state_name(self.key, theirs))  # 3
             return
-        for theirs, _ in listed:
-            if theirs not in dict(kept):
-                await self._log.remove_object(STORE, state_name(self.key, theirs))  # 3
 
     async def _trimmed(self) -> tuple[int, int]:
         """How many blocks of its streams are trimmed, and how many may be soon."""
