@@ -112,7 +112,9 @@ DATED = {
   - {type: Heartbeat, at: 2026-02-01}
   until: 2026-02-02
   expect:
-  - {subscription: S, events: [{due: 2024-02-29, at: 2026-01-31}, {due: 2024-03-01}], emitted: {d: 2024-02-29, t: 2026-01-31, s: "2024-03-01"}}
+  - subscription: S
+    events: [{due: 2024-02-29, at: 2026-01-31}, {due: 2024-03-01}]
+    emitted: {d: 2024-02-29, t: 2026-01-31, s: "2024-03-01"}
 """,
     "toml": """[[tests]]
 name = "dated"

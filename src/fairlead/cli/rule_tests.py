@@ -129,7 +129,12 @@ def _test(content: Any, number: int, path: Path) -> RuleTest:
     expect = _by_subscription(wanted, place) if "expect" in content else {}
     name, error = str(named or f"test {number}"), content.get("error")
     return RuleTest(
-        name, tuple(content["events"]), midnight(content.get("until")), expect, wanted == [], None if error is None else str(error)
+        name,
+        tuple(content["events"]),
+        midnight(content.get("until")),
+        expect,
+        wanted == [],
+        None if error is None else str(error),
     )
 
 
