@@ -103,6 +103,50 @@ def test_a_date_is_its_midnight(tmp_path: Path) -> None:
     assert check(tmp_path, "expect: []", events=events)[0] == 0
 
 
+DATED = {
+    "yaml": """tests:
+- name: dated
+  events:
+  - {type: Bill, due: 2024-02-29, at: 2026-01-31, t: 2026-01-31}
+  - {type: Bill, due: "2024-03-01", at: 2026-01-31T00:00:01Z, t: ~}
+  - {type: Heartbeat, at: 2026-02-01}
+  until: 2026-02-02
+  expect:
+  - subscription: S
+    events: [{due: 2024-02-29, at: 2026-01-31}, {due: 2024-03-01}]
+    emitted: {d: 2024-02-29, t: 2026-01-31, s: "2024-03-01"}
+""",
+    "toml": """[[tests]]
+name = "dated"
+until = 2026-02-02
+events = [
+  {type = "Bill", due = 2024-02-29, at = 2026-01-31, t = 2026-01-31},
+  {type = "Bill", due = "2024-03-01", at = 2026-01-31T00:00:01Z, t = 2026-01-31},
+  {type = "Heartbeat", at = 2026-02-01},
+]
+[[tests.expect]]
+subscription = "S"
+events = [{due = 2024-02-29, at = 2026-01-31}, {due = 2024-03-01}]
+emitted = {d = 2024-02-29, t = 2026-01-31, s = "2024-03-01"}
+""",
+}
+
+
+@pytest.mark.parametrize("form", DATED)
+def test_a_date_is_a_day_where_a_date_is_declared(tmp_path: Path, form: str) -> None:
+    (tmp_path / "bills.fl").write_text(
+        "TYPE Bill (due DATE, t TIMESTAMP, at TIMESTAMP) TIME at\n"
+        "SUBSCRIPTION S MATCH Bill b[2] WHERE b[1].due < b[2].due AFTER 1 DAY OF b[2]\n"
+        "EMIT R(d = b[1].due, t = b[1].t, s = cast(b[2].due AS STRING))\n"
+    )
+    (tmp_path / f"bills.test.{form}").write_text(DATED[form])
+    assert fairlead("test", tmp_path).stdout == "1 passed, 0 failed\n"
+    (tmp_path / f"bills.test.{form}").write_text(
+        DATED[form].replace("d: 2024-02-29", "d: 2024-02-28").replace("d = 2024-02-29", "d = 2024-02-28")
+    )
+    assert "got       emitted d = 2024-02-29" in fairlead("test", tmp_path).stdout
+
+
 def test_rules_that_do_not_compile_fail_their_tests(tmp_path: Path) -> None:
     (tmp_path / "bad.fl").write_text("TYPE A (v INT)\nSUBSCRIPTION S MATCH B b\n")
     (tmp_path / "bad.test.yaml").write_text(

@@ -34,6 +34,7 @@ def test_narrow_columns_are_widened_exactly() -> None:
         ("a.d > DATE '2024-13-01'", "L008", "write ISO 8601, for example DATE '2024-05-01'"),
         ("a.d > DATE '20240101'", "L008", "write ISO 8601"),
         ("a.d + 1 DAY > a.d", "L043", "write cast(… AS TIMESTAMP) + 5 DAYS"),
+        ("a.d + DATE '2024-01-01' > 1 DAY", "DATE . DATE is not defined", "DATE - DATE is a duration"),
         ("cast(a.d AS INT) > 1", "L045", "docs/language.md lists the conversions"),
         ("sum(a.d) > 1", "L046", "min and max accept numbers, STRING, TIMESTAMP and DATE"),
     ],

@@ -12,11 +12,11 @@ from itertools import zip_longest
 from typing import Any
 
 from fairlead.cli.display.screen import counted, shown_positions
-from fairlead.cli.rule_tests import ExpectedRelation, RuleTest
+from fairlead.cli.rule_tests import ExpectedRelation, RuleTest, midnight
 from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError
 from fairlead.model.events.event import Event
-from fairlead.model.events.types import DataType, Kind
+from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.events.values import canonical, jsonable
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
@@ -38,13 +38,24 @@ def run_test(rules: Plan | FairleadError, test: RuleTest, event_by_event: bool =
     try:
         if isinstance(rules, FairleadError):
             raise rules
-        result = match(rules, list(test.events), until=test.until, event_by_event=event_by_event)
+        events = [_dated(each, rules.catalogue) for each in test.events]
+        result = match(rules, events, until=test.until, event_by_event=event_by_event)
     except FairleadError as error:
         return RuleTestOutcome(test, () if error.code == test.error else tuple(_unexpected(test, error)))
     if test.error is not None:
         found = counted(len(result), "relation")
         return RuleTestOutcome(test, (f"expected error {test.error}", f"got no error, and {found}"))
     return RuleTestOutcome(test, tuple(_differences(rules, test, result)))
+
+
+def _dated(event: Any, catalogue: Catalogue) -> Any:
+    """The event of a test file: its dates are moments, except where a DATE is declared."""
+    if not isinstance(event, dict):
+        return event
+    name = event.get("type")
+    declared = catalogue.get(name) if isinstance(name, str) else None
+    days = {each.name for each in declared.attributes if each.type.kind is Kind.DATE} if declared else set[str]()
+    return {key: value if key in days else midnight(value) for key, value in event.items()}
 
 
 def _unexpected(test: RuleTest, error: FairleadError) -> Iterator[str]:
@@ -166,7 +177,7 @@ def same(wanted: Any, got: Any, data_type: DataType) -> bool:
     if data_type.kind is Kind.INTERVAL:
         return bool(wanted == jsonable(got, Kind.INTERVAL))
     try:
-        value = canonical(wanted, data_type)
+        value = canonical(wanted if data_type.kind is Kind.DATE else midnight(wanted), data_type)
     except ValueError:
         return False
     if data_type.kind is Kind.DOUBLE:

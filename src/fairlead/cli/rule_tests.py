@@ -93,22 +93,18 @@ def _content(path: Path) -> Any:
         raise UsageError("A202", problem, fix="split it into several files", place=str(path))
     text = decoded(content, str(path))
     try:
-        return _dates(toml_value(text) if form == "TOML" else yaml_value(text))
+        return toml_value(text) if form == "TOML" else yaml_value(text)
     except Malformed as error:
         raise UsageError(
             "A202", f"not valid {form}: {error.problem}", fix="see docs/cli.md", place=error.at(str(path))
         ) from None
 
 
-def _dates(content: Any) -> Any:
-    """YAML and TOML read 2026-01-31 as a date, which as an event time means its midnight."""
-    if isinstance(content, dict):
-        return {key: _dates(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [_dates(each) for each in content]
-    if isinstance(content, date) and not isinstance(content, datetime):
-        return datetime.combine(content, time())
-    return content
+def midnight(value: Any) -> Any:
+    """YAML and TOML read 2026-01-31 as a date, which means its midnight where a time is asked for."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    return value
 
 
 def _rules(content: dict[str, Any], path: Path) -> Path:
@@ -133,7 +129,12 @@ def _test(content: Any, number: int, path: Path) -> RuleTest:
     expect = _by_subscription(wanted, place) if "expect" in content else {}
     name, error = str(named or f"test {number}"), content.get("error")
     return RuleTest(
-        name, tuple(content["events"]), content.get("until"), expect, wanted == [], None if error is None else str(error)
+        name,
+        tuple(content["events"]),
+        midnight(content.get("until")),
+        expect,
+        wanted == [],
+        None if error is None else str(error),
     )
 
 

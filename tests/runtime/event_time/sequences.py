@@ -66,6 +66,15 @@ PLANS = {
         "SUBSCRIPTION T MATCH A a AND Last p AND Rows r WHERE p.x = r.x AND a.x > p.x MATCHING ALL PER k "
         "SUBSCRIPTION U MATCH B b+ THEN C c AND Rows r WHERE r.x >= b.x HAVING sum(b.x) > 2 SUBSCRIPTION V MATCH D d AND Rows r"
     ),
+    "timers": (
+        "TABLE Last KEY (k) FROM B "
+        "SUBSCRIPTION S MATCH A a AND Last l AFTER 1 SECOND OF a PER k MATCHING RECENT "
+        "EMIT D (k = a.k, x = l.x, day = cast(a.at - 8640 SECONDS * a.x AS DATE)) "
+        "SUBSCRIPTION T MATCH D d AFTER 2 SECONDS OF d CLOCK BY C PER day EMIT E (k = d.k, day = d.day) "
+        "SUBSCRIPTION U MATCH E e THEN B b WHERE cast(b.at AS DATE) >= e.day AFTER 1 SECOND OF b AFTER 3 SECONDS OF e LIMIT 9 "
+        "SUBSCRIPTION V MATCH (A a[2]) OR (C c) WITHOUT B n WITHIN 2 SECONDS OF a[1] AFTER 3 SECONDS OF a[2] "
+        "MATCHING ALL DISPOSAL NONE WITHIN 4 SECONDS"
+    ),
     "either": "SUBSCRIPTION S MATCH A a THEN B b OR C c THEN A a WHERE a.x < 3",
 }
 Record = dict[str, Any]

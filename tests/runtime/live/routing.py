@@ -34,6 +34,10 @@ ATOMS = st.sampled_from(
         "{0}.x + 1 < 2.5", "isnan({0}.x)", "NOT isnan({0}.x)", "{0}.x / {0}.k > 0", "{0}.s = 'x'", "{0}.s LIKE 'x%'",
         "upper({0}.s) = 'X'", "length({0}.s) > {0}.k", "coalesce({0}.s, 'x') = 'x'", "{0}.b", "NOT {0}.b",
         "{0}.s IN ('x', 'X')", "{0}.b OR {0}.k = 2", "hour({0}.at) = 0", "time({0}) > TIMESTAMP '2026-01-01T00:00:00Z'",
+        "coalesce({0}.x, {0}.k) = 1", "concat({0}.s, cast({0}.k AS STRING)) = 'x1'",
+        "CASE WHEN {0}.b THEN {0}.s ELSE 'x' END = 'x'",
+        "cast({0}.at AS DATE) = DATE '2026-01-01'",
+        "coalesce(cast({0}.s AS DATE), cast({0}.at AS DATE)) < DATE '2026-01-02'",
         "({0}.k = 1 AND {0}.x > 0 OR NOT ({0}.s = 'x' OR {0}.k >= 1))",
     )
 )  # fmt: skip

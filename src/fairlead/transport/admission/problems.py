@@ -132,7 +132,7 @@ _LOOKS = {
     Kind.DECIMAL: "a number with at most {} digits before the point and {} after it",
     Kind.STRING: "text",
     Kind.TIMESTAMP: "ISO 8601 text such as 2026-01-31T10:00:00.000001Z, or a number of seconds since 1970",
-    Kind.DATE: "ISO 8601 text such as 2026-01-31, or a date",
+    Kind.DATE: "ISO 8601 text such as 2026-01-31, or a date without a time",
     Kind.BINARY: "bytes, or text in base64",
 }
 

@@ -198,7 +198,7 @@ def _arithmetic(node: syntax.Arithmetic, scope: Scope) -> Expression:
     left, right = typed(node.left, scope), typed(node.right, scope)
     if node.operator.text == "||":
         return calls.joined(node, left, right)
-    if left.kind is right.kind is Kind.DATE:
+    if left.kind is right.kind is Kind.DATE and node.operator.text == "-":
         left, right = kinds.midnight(left), kinds.midnight(right)
     kind = kinds.arithmetic(node.operator.text, left.kind, right.kind)
     if kind is None:
