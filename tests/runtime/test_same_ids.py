@@ -43,6 +43,8 @@ WANTED = ("EMIT", "UNION", "EXTENDS", " OF ", " OR (", " BEFORE ", "LIMIT", "CLO
 """What the plans have between them: derived types, unions, subtypes, absences, disjunctions, the later clauses. Each has at
 least three of these, and the first ones as many as are new."""
 
+SLOTS_MAX = 4
+"""Of a branch. The reference tries all combinations of the events, so longer ones can take it hours."""
 Delivered = list[tuple[str, str]]
 """Names of subscriptions and ids, in the order of delivery."""
 
@@ -50,7 +52,9 @@ Delivered = list[tuple[str, str]]
 def one_stream() -> Iterator[Given]:
     """Plans of which something comes, that all runtimes can run and that read one stream of a log."""
     for each in usable(lambda text: sum(word in text for word in WANTED) >= 3):
-        if len(each.group.parts) == 1 and fairlead.compile(each.text).emitters:
+        plan = fairlead.compile(each.text)
+        most = max(len(branch.slots) for one in plan.subscriptions for branch in one.branches)
+        if len(each.group.parts) == 1 and plan.emitters and most <= SLOTS_MAX:
             yield each
 
 
