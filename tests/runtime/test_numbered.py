@@ -22,16 +22,18 @@ from fairlead.errors import DataError, LogError
 from fairlead.language.checking.topics import KeepPolicy
 from fairlead.runtime.live.retention import put_keep, retain
 from fairlead.runtime.numbered import Numbered
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import connect
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.patient_log import PatientLog
-from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.protocol import Log, Stored
 from fairlead.transport.log.trims import TrimmedHead, from_bytes, to_bytes
 from tests.marks import sample_size
 from tests.transport.log.logs import KINDS, run
+from tests.transport.log.test_logs import taken
 
 TOPIC, TYPES, SOURCES = "main", ("A", "B"), ("s", "t")
 Requests = list[tuple[str, str, list[int]]]
@@ -194,3 +196,44 @@ def test_heads_of_earlier_releases_are_read() -> None:
     head = TrimmedHead("A", 3, 17, 5, "", 9, 1_000, (9, 9, 9, 9))
     assert b'"A": ["A", 3, 17, 5, "", 9, 1000, [9, 9, 9, 9]]' in to_bytes({"A": head})
     assert from_bytes(to_bytes({"A": head})) == {"A": head}
+
+
+class Overtaken(MemoryLog):
+    """Between two requests of whoever asks, `other` stores what it has to."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.left, self.other = at, list[Any]()
+
+    async def _between(self) -> None:
+        self.left -= 1
+        if self.left == 0 and self.other:
+            await self.other.pop()
+
+    async def last_of(self, topic: str, source: str | None, type: str | None = None) -> Stored | None:
+        await self._between()
+        return await super().last_of(topic, source, type)
+
+    async def last_block_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        await self._between()
+        return await super().last_block_of(topic, source, type)
+
+    async def append(self, block: Block, after: int) -> int:
+        await self._between()
+        return await super().append(block, after)
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_events_are_stored_once_whenever_another_process_stores_them_meanwhile(at: int) -> None:
+    async def work() -> None:
+        log, batch = Overtaken(at), pa.record_batch({"x": pa.array([1, 2], pa.int64())})
+        one, two = (Numbered(PatientLog(log, 10.0), TOPIC, "A", "s", 10.0) for _ in range(2))
+        log.other.append(two.store(batch, [1, 2], "schema"))
+        await one.store(batch, [1, 2], "schema")
+        for each in log.other:
+            each.close()
+        stream = await log.open_topics([TOPIC])
+        stored = await taken(log, stream, await log.last(stream))
+        assert [(each.block.number, each.block.count) for each in stored] == [(0, 2)]
+
+    run(work)

@@ -27,6 +27,7 @@ from fairlead.runtime.rights.policy import policy_of
 from fairlead.web import gateway as gateways
 from fairlead.web import routes
 from fairlead.web.access import admission
+from fairlead.web.access.rates import CALLERS_MAX, RequestRates
 from fairlead.web.gateway import Settings
 from fairlead.web.handlers import LONG, OBJECT_BYTES_MAX, PARTS_MAX, UNKNOWN_MAX
 from fairlead.web.publishing import TYPES_MAX
@@ -352,6 +353,18 @@ def test_bodies_have_room_for_so_many_bytes_together() -> None:
     run(work)
 
 
+def test_the_room_of_a_body_is_given_back_whatever_became_of_the_request() -> None:
+    async def work() -> None:
+        async with asking(Settings(bodies_bytes_max=300, body_bytes_max=250)) as asker:
+            await asker.declare()
+            for _ in range(5):
+                assert (await asker.post("/events", {"type": "A", "k": 1, "x": 1}))[0] == 202
+                assert (await asker.post("/events", {"type": "A", "k": "no" * 80}))[0] == 422
+                assert (await asker.post("/nothing", " " * 200))[0] == 404
+
+    run(work)
+
+
 def test_headers_are_limited() -> None:
     async def work() -> None:
         async with asking() as asker:
@@ -458,6 +471,33 @@ def test_a_caller_has_so_many_requests_per_second(monkeypatch: pytest.MonkeyPatc
             assert [(await asker.ask("GET", "/types", headers=till))[0] for _ in range(2)] == [200, 429]
 
     run(work)
+
+
+def test_streams_are_requests_and_without_users_each_address_has_a_rate_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "time", SimpleNamespace(monotonic=lambda: 100.0))
+
+    async def work() -> None:
+        elsewhere = aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))
+        async with (
+            asking(Settings(rate=1.0)) as asker,
+            aiohttp.ClientSession(asker.session._base_url, connector=elsewhere) as other,
+        ):
+            paths = ["/subscriptions/desk/events", "/subscriptions/desk/socket", "/subscriptions/desk/events"]
+            assert [(await asker.ask("GET", path, headers=UPGRADE))[0] for path in paths] == [404, 404, 429]
+            async with other.get("/types") as response:
+                assert response.status == 200
+
+    run(work)
+
+
+def test_the_callers_of_which_rates_are_known_are_those_that_asked_last() -> None:
+    rates = RequestRates()
+    for number in range(CALLERS_MAX + 2):
+        assert not rates.wait("often", 0.5, float(number * 2))
+        assert not rates.wait(f"caller {number}", 0.5, float(number * 2))
+    assert len(rates._buckets) == CALLERS_MAX
+    assert rates.wait("often", 0.5, number * 2.0) > 0
+    assert not rates.wait("caller 0", 0.5, number * 2.0)
 
 
 def test_a_request_that_takes_too_long_is_answered() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
+import aiohttp
 import pytest
 
 import fairlead
@@ -17,8 +18,9 @@ from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.registry import LONG as LONG_RULES
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.subscriber.match_threads import MatchThreads
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.runtime.numbered import source_name
-from fairlead.runtime.rights.policy import policy_of
+from fairlead.runtime.rights.policy import PolicyUser, policy_of
 from fairlead.web.access.admission import OPERATOR
 from fairlead.web.access.rates import SharedRoom
 from fairlead.web.gateway import Gateway, Settings
@@ -26,6 +28,7 @@ from fairlead.web.handlers import LONG as LONG_BODY
 from fairlead.web.metrics import GatewayMetrics
 from fairlead.web.streams import sessions as streams
 from fairlead.web.streams.sessions import Sessions
+from tests.waiting import until
 from tests.web.served import Asker, asking, run
 
 pytestmark = pytest.mark.server
@@ -127,15 +130,24 @@ def test_no_user_takes_all_room_for_bodies() -> None:
     run(work)
 
 
-async def opened(asker: Asker, held: AsyncExitStack, user: str, count: int) -> list[int]:
+async def opened(asker: Asker, held: AsyncExitStack, user: str, count: int, kind: str = "events") -> list[int]:
     """The statuses of so many streams that are opened at once."""
-    made = [f"{user}-{number}" for number in range(count)]
+    made = [f"{user}-{kind}-{number}" for number in range(count)]
     for name in made:
         body = {"name": name, "rules": "SUBSCRIPTION S MATCH A a"}
         assert (await asker.post("/subscriptions", body, headers=as_user(user)))[0] == 201
-    asked = [asker.session.get(f"/subscriptions/{name}/events", headers=as_user(user)) for name in made]
-    found = await asyncio.gather(*(held.enter_async_context(each) for each in asked))
-    return sorted(each.status for each in found)
+
+    async def status(name: str) -> int:
+        path = f"/subscriptions/{name}/{kind}"
+        if kind == "events":
+            return (await held.enter_async_context(asker.session.get(path, headers=as_user(user)))).status
+        try:
+            await held.enter_async_context(asker.session.ws_connect(path, headers=as_user(user)))
+        except aiohttp.WSServerHandshakeError as error:
+            return error.status
+        return 200
+
+    return sorted(await asyncio.gather(*map(status, made)))
 
 
 def test_streams_that_are_opened_at_once_are_limited_too() -> None:
@@ -147,33 +159,75 @@ def test_streams_that_are_opened_at_once_are_limited_too() -> None:
     run(work)
 
 
-def test_no_user_takes_all_streams() -> None:
+@pytest.mark.parametrize("kind", ["events", "socket"])
+def test_no_user_takes_all_streams(kind: str) -> None:
     async def work() -> None:
         async with asking(settings(streams_max=8)) as asker, AsyncExitStack() as held:
             await declared(asker)
-            assert await opened(asker, held, "one", 9) == [200] * 2 + [503] * 7
-            assert await opened(asker, held, "two", 2) == [200, 200]
+            assert await opened(asker, held, "one", 9, kind) == [200] * 2 + [503] * 7
+            assert await opened(asker, held, "two", 2, kind) == [200, 200]
+        async with asking(settings(streams_max=8)) as asker, AsyncExitStack() as held:
+            await declared(asker)
+            for _ in range(3):  # what is closed has room again
+                async with AsyncExitStack() as some:
+                    assert await opened(asker, some, "one", 2, kind) == [200, 200]
 
     run(work)
 
 
-def test_rules_of_one_user_do_not_keep_the_others_waiting() -> None:
-    long = " ".join(f"SUBSCRIPTION L{n} MATCH A a WHERE a.k = {n}" for n in range(800))
+def test_what_a_user_opens_matches_in_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, subscription = list[str | None](), Sessions.subscription
+
+    def noted(self: Sessions, user: str | None, *given: Any, **more: Any) -> LiveSubscription:
+        asked.append(user)
+        return subscription(self, user, *given, **more)
+
+    monkeypatch.setattr(Sessions, "subscription", noted)
 
     async def work() -> None:
+        async with asking(settings()) as asker, AsyncExitStack() as held:
+            await declared(asker)
+            for user, known in (("one", "one"), ("two", "two"), ("operator", None)):
+                for kind in ("events", "socket"):
+                    asked.clear()
+                    assert await opened(asker, held, user, 1, kind) == [200]
+                    assert asked == [known, known]  # by POST, and by the stream
+
+    run(work)
+
+
+def test_rules_of_one_user_do_not_keep_the_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty texts of one user wait when another user asks, whose text is compiled after the first of them."""
+    check_rules, read_plan, asked, begun = Gateway.check_rules, Registry.read_plan, list[str](), list[str]()
+
+    async def noted(self: Gateway, caller: PolicyUser, name: str, rules: str) -> None:
+        asked.append(name)
+        await check_rules(self, caller, name, rules)
+
+    async def work() -> None:
+        everybody_waits = asyncio.Event()
+
+        async def waiting(self: Registry, text: str) -> Plan:
+            begun.append(text.split()[1])
+            await everybody_waits.wait()
+            return await read_plan(self, text)
+
+        async def subscribed(user: str, name: str) -> int:
+            body = {"name": name, "rules": f"SUBSCRIPTION {user} MATCH A a"}
+            return (await asker.post("/subscriptions", body, headers=as_user(user)))[0]
+
         async with asking(settings()) as asker:
             await declared(asker)
-            many = [
-                asyncio.create_task(asker.post("/subscriptions", {"name": f"one-{at}", "rules": long}, headers=as_user("one")))
-                for at in range(20)
-            ]
-            await asyncio.wait(many, return_when=asyncio.FIRST_COMPLETED)
-            body = {"name": "two", "rules": "SUBSCRIPTION S MATCH A a"}
-            assert (await asker.post("/subscriptions", body, headers=as_user("two")))[0] == 201
-            assert not all(each.done() for each in many), "all others were served before"
-            for each in many:
-                each.cancel()
-            await asyncio.wait(many)
+            monkeypatch.setattr(Gateway, "check_rules", noted)
+            monkeypatch.setattr(Registry, "read_plan", waiting)
+            many = [asyncio.create_task(subscribed("one", f"one-{at}")) for at in range(20)]
+            await until(lambda: len(asked) == 20)
+            two = asyncio.create_task(subscribed("two", "two"))
+            await until(lambda: len(asked) == 21)
+            everybody_waits.set()
+            assert await two == 201
+            assert begun[:2] == ["one", "two"]
+            assert {*await asyncio.gather(*many)} == {201}
 
     run(work)
 

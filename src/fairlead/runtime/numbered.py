@@ -144,6 +144,8 @@ class Numbered:
         if not self._known:
             self._mine, self._number, self._stored, self._standing = [], 0, StoredNumbers(), Standing()
             await self._log.open_topics([self._topic])
+            # first what an append names: a block that another process stores between the two looks is seen, or refuses it
+            tail = await self._log.last_of(self._topic, self._source)
             last = await self._log.last_block_of(self._topic, self._source, self._type)
             if last is not None:
                 self._number = last.block.number + 1
@@ -151,6 +153,5 @@ class Numbered:
                 before = StoredNumbers(last.block.sequence + last.block.count)
                 self._stored = StoredNumbers.of(last.block.numbers) or before
                 self._standing.passed(last.block.marks, last.block.number)
-            tail = await self._log.last_of(self._topic, self._source)
             self._after = 0 if tail is None else tail.sequence
             self._known = True

@@ -40,7 +40,8 @@ GENERATED = re.compile(r"s-[0-9a-f]{32}")
 class TrimmedHead:
     """The head of the last trimmed block of a type. `at`: its sequence in the stream. `time`: when it was stored there.
     `routes`: by route, the sequence of the last one that had events on it, or whose publisher did not know; 0: none.
-    `numbers`: which numbers of its source were stored with it, if the source numbers its events itself."""
+    `numbers`: which numbers of its source were stored with it, if the source numbers its events itself. `writer`: who has
+    stored it, which tells a publisher whether it was its own block."""
 
     type: str
     number: int
@@ -51,9 +52,10 @@ class TrimmedHead:
     time: int
     routes: tuple[int, ...]
     numbers: str = ""
+    writer: str = ""
 
     def block(self, topic: str, source: str) -> Block:
-        about = (self.number, self.sequence, self.count, "", b"")
+        about = (self.number, self.sequence, self.count, "", b"", self.writer)
         return Block(self.type, source, *about, marks=self.marks, topic=topic, numbers=self.numbers)
 
     def after(self, earlier: TrimmedHead | None) -> TrimmedHead:
@@ -85,7 +87,7 @@ def add_heads(found: dict[str, dict[str, TrimmedHead]], blocks: Iterable[Stored]
         if block.count:
             routes = tuple(0 if letter == "n" else at for letter in block.letters)
             about = (block.type, block.number, block.sequence, block.count, block.marks, at, time, routes)
-            head = TrimmedHead(*about, block.numbers)
+            head = TrimmedHead(*about, block.numbers, block.writer)
             mine = found.setdefault(block.source, {})
             mine[block.lane] = head.after(mine.get(block.lane))
 
@@ -95,20 +97,22 @@ def to_bytes(heads: Heads) -> bytes:
 
 
 def _told(head: TrimmedHead) -> list[object]:
-    """Without an empty last field: earlier releases do not know it."""
+    """Without the last fields that are empty."""
     found = [getattr(head, each.name) for each in fields(TrimmedHead)]
-    return found if head.numbers else found[:-1]
+    while not found[-1]:
+        found.pop()
+    return found
 
 
-HEAD = (str, int, int, int, str, int, int, [int], str)
-"""The shapes of the fields of a head; of an earlier release, without the last one."""
+HEAD = (str, int, int, int, str, int, int, [int], str, str)
+"""The shapes of the fields of a head, of which the last two may be missing."""
 
 
 def from_bytes(value: bytes, key: str = "") -> dict[str, TrimmedHead]:
     """Raises StateError (S147)."""
     found = entry_value(value, {str: [(str, int, [int])]}, TABLE, key)
     for told in found.values():
-        whole = len(told) in (len(HEAD) - 1, len(HEAD)) and all(map(fits, told, HEAD))
+        whole = len(HEAD) - 2 <= len(told) <= len(HEAD) and all(map(fits, told, HEAD))
         if not whole or len(told[7]) != ROUTES or not is_marks(told[4]):
             raise unreadable(TABLE, key)
     return {name: TrimmedHead(*(*told[:7], tuple(told[7]), *told[8:])) for name, told in found.items()}

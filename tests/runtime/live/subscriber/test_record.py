@@ -245,8 +245,9 @@ def test_a_receipt_that_counts_less_does_not_replace_one_of_the_same_deliveries(
         log = MemoryLog()
         await (await opened(log, 3)).write_receipts({"g1": three, "g2": three, "gone": three})
         second = await opened(log, 3)
-        await second.write_receipts({"g1": EMPTY, "g2": replace(EMPTY, plan="other")})
-        assert await receipts_of(log, "desk") == {"g1": three, "g2": replace(EMPTY, plan="other")}
+        for _ in range(2):  # when it begins, and when it leaves
+            await second.write_receipts({"g1": EMPTY, "g2": replace(EMPTY, plan="other")})
+            assert await receipts_of(log, "desk") == {"g1": three, "g2": replace(EMPTY, plan="other")}
         four = replace(three, count=4, samples=(NOTHING,) * 4)
         await second.write_receipts({"g1": four})
         assert await receipts_of(log, "desk") == {"g1": four}

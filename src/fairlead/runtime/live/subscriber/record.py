@@ -51,6 +51,8 @@ class SubscriberRecord:
         self._revision = self._acknowledged = self._receipted = self._generation = 0
         self._since: dict[str, dict[str, Any]] = {}
         """What was acknowledged since the whole record was written, by group."""
+        self._receipts: dict[str, Receipt] = {}
+        """The receipts in the log, as far as they are known here."""
         self._asked = self._stored = 0
         """How often something was acknowledged, and the last of these times that is stored."""
         self._storing = asyncio.Lock()
@@ -217,19 +219,19 @@ class SubscriberRecord:
         """Each after the one before, so that one that was sent without an answer cannot replace a later one. Those of a process
         that does not own the name any more are not stored. One that counts less than the stored one does not replace it: a
         subscriber that returns, and has acknowledged nothing, counts up to where it joined once more."""
-        wanted = receipts
         while True:
+            wanted = {key: further(each, self._receipts.get(key)) for key, each in receipts.items()}
             told = receipt_bytes(wanted, self._log.bytes_max - HEAD_BYTES)
             try:
                 self._receipted = await self._log.put(RECEIPTS, self.name, told, self._receipted)
+                self._receipts |= wanted
                 return
             except Conflict:
                 entry = await self._log.get(RECEIPTS, self.name)
                 if not self._wrote(await self._log.get(ACKNOWLEDGEMENTS, self.name)):
                     return
                 self._receipted = 0 if entry is None else entry.revision
-                stored = {} if entry is None else stored_receipts(entry, self.name)
-                wanted = {key: further(each, stored.get(key)) for key, each in receipts.items()}
+                self._receipts = {} if entry is None else stored_receipts(entry, self.name)
 
 
 PART = {"types": [str], "topics": [str], "stream": str}

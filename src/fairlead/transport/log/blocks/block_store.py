@@ -1,30 +1,28 @@
 """Stores a block once, however often it has to be sent.
 
-    1. append it after the last block of its source, of any type
-    2. no answer: send the same block again, later; the log refuses it if it has it
-    3. refused: look what the log has: first the last message of the source, then the last block of the type. If there is one
-       that was not there before, it is ours, or that of another writer. Otherwise a block of another type is the last, or a
-       message that is no block, or an attempt is still pending: again after the former. An attempt that is stored between the
-       two looks, or later, has a higher sequence: then (1) is refused again
-    4. a block of a former process of the source, sent before it ended, is stored now: its sequences would be given twice
-    5. the log has less than it had: blocks that it had acknowledged are gone
-    6. an attempt was not answered, and was stored and trimmed since: the log does not refuse another one after what it has now.
-       Then a head of it is noted (trims.py): seen in (3), or before (2), if it would be the first of its source
-    7. several write the same blocks; others have stored this one, and all blocks of the source were trimmed, before (1): every
-       reader rejects what was stored now as a repeat, but would accept blocks that name it. The last head says which blocks
-       the log has had
+    1. append it after the last message of its source
+    2. no answer: send the same block again, later; the log refuses it if it has it. If it names no message, look first (4): it
+       may be stored and trimmed by now
+    3. stored, but it names no message: readers may reject it as a repeat of what was trimmed. Blocks that name it would count,
+       so the log is looked at as in (4)
+    4. refused: look what the log has: first the last message of the source, then the last blocks. What follows from that is
+       a table (refused_append.py): the block is there, or was trimmed; another writer has stored; append it after another
+       message; or wait
+    5. the log has less than it had for a while: blocks that it had acknowledged are gone
 
 Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
 
 from __future__ import annotations
 
-from contextlib import aclosing, suppress
-from typing import TypeGuard
+from contextlib import aclosing
+from dataclasses import replace
 
 from fairlead.errors import LogError, StateError
-from fairlead.transport.log.blocks.block import SEQUENCE_MAX, Block
+from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.transport.log.blocks.refused_append import Attempt, LogView, Next, is_same, verdict
+from fairlead.transport.log.blocks.repeats import without_repeats
 from fairlead.transport.log.blocks.room import require_room
 from fairlead.transport.log.names import order_type, topic_stream
 from fairlead.transport.log.patience import Patience
@@ -44,61 +42,54 @@ async def stored_once(
     `alone`: the sequences of all types continue one another, so no other writer may store in between. Raises LogError when
     there was no answer for `patience` seconds."""
     require_room(block.topic, after, left=1)
-    trying, known, doubts = Patience(patience), after, Patience(min(patience, DOUBT_SECONDS))
-    unanswered = False
+    trying, doubts = Patience(patience), Patience(min(patience, DOUBT_SECONDS))
+    attempt, look = Attempt(block, after, after, shared, alone), False
     while True:
+        silence = Unavailable("another attempt is under way")
         try:
-            if after == 0 and (unanswered or shared):  # 6
-                gone = await log.last_block_of(block.topic, block.source, block.type)
-                if _is_trimmed(gone, block):
-                    return gone if shared else Stored(0, gone.time, block)
-            stored = Stored(await log.append(block, after), 0, block)  # 1
-            if after == 0 and shared:  # 7
-                last = await log.last_block_of(block.topic, block.source, block.type)
-                return last if _is_trimmed(last, block) else stored
-            return stored
-        except Conflict:
-            silence = Unavailable("another attempt is under way")
-            with suppress(Unavailable):
-                last = await log.last_of(block.topic, block.source, order_type(block.source, block.type))  # 3
-                found = await log.last_block_of(block.topic, block.source, block.type)
-                if unanswered and _is_trimmed(found, block):  # 6
-                    return Stored(0, found.time, block)
-                if found is not None and (found.block.number >= block.number if shared else found.sequence > known):
-                    return found if shared or is_same(found.block, block) else await _ours_or_last(log, block, known, found)
-                now = 0 if last is None else last.sequence
-                if now > after and alone and (other := await _of_another(log, block, known)) is not None:
-                    return other  # 4
-                if now > after:
-                    after = now
-                    continue
-                if now < after < await first_kept(log, topic_stream(block.topic)):  # what it would have named was trimmed
-                    after, known = now, min(known, now)
-                    continue
-                if now < known and doubts.is_over:
-                    raise _lost(block, known) from None  # 5
+            stored = None if look else await _appended(log, attempt)
+            if stored is not None:
+                return stored
+            view = await _view(log, attempt)  # 4
+            found = verdict(attempt, view)
+            if found.next is Next.AGAIN or (look and found.stored is None):
+                attempt, look = attempt.again(view.last), False
+                continue
+            if found.stored is not None:
+                return found.stored if found.next is Next.STORED else await _ours_or_last(log, attempt, found.stored)
+            if found.next is Next.DOUBT and doubts.is_over:
+                raise _lost(block, attempt.known)  # 5
         except Unavailable as error:  # 2
-            silence, unanswered = error, True
+            silence, look = error, not attempt.after
         if trying.is_over:
             raise no_answer(silence, "start it again: the events that were not stored are then sent")
         await trying.pause()
 
 
-def _is_trimmed(last: Stored | None, block: Block) -> TypeGuard[Stored]:
-    """Whether the last block of its source and type, which is this one or a later one, has been trimmed. Nothing follows a
-    stranger's largest number."""
-    return last is not None and last.sequence == 0 and block.number <= last.block.number < SEQUENCE_MAX
+async def _appended(log: Log, attempt: Attempt) -> Stored | None:
+    """The stored block; None if the log has refused it, or its readers reject it."""
+    try:
+        stored = Stored(await log.append(attempt.block, attempt.after), 0, attempt.block)  # 1
+    except Conflict:
+        return None
+    if attempt.after or (await log.state(await log.open_topics([attempt.block.topic]))).first <= 1:
+        return stored
+    (judged,) = await without_repeats(log, [stored._replace(block=replace(attempt.block, begins=True))])  # 3
+    return None if judged.block.rejected else stored
 
 
-async def _of_another(log: Log, block: Block, known: int) -> Stored | None:
-    """The last block of the source, of any type, if another writer has stored it since."""
-    last = await log.last_block_of(block.topic, block.source)
-    return None if last is None or last.sequence <= known or last.block.writer == block.writer else last
+async def _view(log: Log, attempt: Attempt) -> LogView:
+    block = attempt.block
+    last = await log.last_of(block.topic, block.source, order_type(block.source, block.type))
+    of_type = await log.last_block_of(block.topic, block.source, block.type)
+    of_any = await log.last_block_of(block.topic, block.source) if attempt.alone else None
+    return LogView(0 if last is None else last.sequence, of_type, of_any, await first_kept(log, topic_stream(block.topic)))
 
 
-async def _ours_or_last(log: Log, block: Block, known: int, last: Stored) -> Stored:
-    """Our block, if it is stored before a later one of another writer; else that one. Of trimmed blocks nobody knows the
-    writer."""
+async def _ours_or_last(log: Log, attempt: Attempt, last: Stored) -> Stored:
+    """Our block, if it is stored before a later one of another writer; else that one. Of trimmed blocks, only the writer of the
+    last one is known."""
+    block, known = attempt.block, attempt.known
     stream = await log.open_topics([block.topic])
     while True:
         try:
@@ -118,15 +109,6 @@ async def _ours_between(log: Log, stream: Stream, block: Block, known: int, last
                 if each.sequence >= last.sequence:
                     return last
     return last
-
-
-def is_same(found: Block, block: Block) -> bool:
-    return (found.source, found.number, found.writer, found.payload) == (
-        block.source,
-        block.number,
-        block.writer,
-        block.payload,
-    )
 
 
 def _lost(block: Block, known: int) -> LogError:
