@@ -40,8 +40,8 @@ GENERATED = re.compile(r"s-[0-9a-f]{32}")
 class TrimmedHead:
     """The head of the last trimmed block of a type. `at`: its sequence in the stream. `time`: when it was stored there.
     `routes`: by route, the sequence of the last one that had events on it, or whose publisher did not know; 0: none.
-    `numbers`: which numbers of its source were stored with it, if the source numbers its events itself. `writer`: who has
-    stored it, which tells a publisher whether it was its own block."""
+    `numbers`: which numbers of its source were stored with it, if the source numbers its events itself. `writer`: of the
+    block, by which a publisher knows its own."""
 
     type: str
     number: int
