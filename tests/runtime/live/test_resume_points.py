@@ -44,9 +44,11 @@ def test_a_state_that_is_held_stays_although_others_are_saved(seed: int) -> None
                 await asyncio.sleep(0)
                 for _ in range(rolls.randrange(200)):
                     await asyncio.sleep(0)
-                points = await resume_points(log, {})
-                if await points.hold(log):
-                    held = points
+                for again in (False, True, True):
+                    points = await resume_points(log, {})
+                    if await points.hold(log, again=again):
+                        held = points
+                        break
 
         async with asyncio.TaskGroup() as several:
             for work in (saves, saves, saves, trims):
@@ -69,10 +71,15 @@ def test_a_state_that_is_gone_is_not_held() -> None:
         listed = [each for each, _ in (await snapshot_list(log, key)).snapshots]
         gone = next(each for each in range(1, 12) if each not in listed)
         assert not await ResumePoints({}, {key: (gone,)}).hold(log)
-        assert await ResumePoints({}, {key: (listed[0], listed[2])}).hold(log)
-        assert (await snapshot_list(log, key)).held == (listed[0], listed[2])
-        assert await ResumePoints({}, {key: (listed[1],)}).hold(log)
-        assert (await snapshot_list(log, key)).held == (listed[1], listed[2])  # somebody may have joined there
+        for steps, again, wanted in (
+            ((listed[0], listed[2]), False, ((listed[0], listed[2]), ())),
+            ((listed[1],), False, ((listed[1],), (listed[0], listed[2]))),  # somebody may have joined there
+            ((listed[3],), True, ((listed[1], listed[3]), (listed[0], listed[2]))),
+            ((listed[1],), False, ((listed[1],), (listed[3],))),
+        ):
+            assert await ResumePoints({}, {key: steps}).hold(log, again=again)
+            told = await snapshot_list(log, key)
+            assert (told.held, told.aged) == wanted
 
     run(work)
 

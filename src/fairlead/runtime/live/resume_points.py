@@ -2,9 +2,9 @@
 or from the origin of their lineage.
 
 What is before that can be trimmed. So the snapshot has to stay, although there are newer ones: retention marks it in its list
-before it trims (`hold`), and whoever saves later ones keeps what is marked (subscriber/snapshots.py). The mark is a new
-revision of the list, so somebody who is about to replace an older one is refused, and looks again. Marks stay until the next
-trimming finds others: a subscriber that acknowledges more in the meantime has newer snapshots, and lacks nothing with this one.
+before it trims (`hold`), and subscribers that save later ones keep what is marked (subscriber/snapshots.py). The mark is a new
+revision of the list, so somebody who is about to replace an older one is refused, and looks again. Marks stay at least until
+the next trimming: a subscriber that acknowledges more in the meantime has newer snapshots, and lacks nothing with this one.
 
 Takes: a log. Gives: places in its streams, and the snapshots that they are the places of. Never: creates a stream.
 """
@@ -46,18 +46,19 @@ class ResumePoints:
     places: Mapping[tuple[tuple[str, ...], str], int]
     held: Mapping[str, tuple[int, ...]]
 
-    async def hold(self, log: Log) -> bool:
-        """Marks the snapshots. False if one of them is not listed any more: then look again."""
+    async def hold(self, log: Log, *, again: bool = False) -> bool:
+        """Marks the snapshots. False if one of them is not listed any more: then look, and call this `again`. Others that are
+        held become aged, those that were aged are held no more."""
         for key, steps in sorted(self.held.items()):
             while True:
                 told = await snapshot_list(log, key)
                 if not {*steps} <= {each for each, _ in told.snapshots}:
                     return False
-                joined = [each for each in told.held if each > steps[-1]]  # it may not be recorded yet who needs these
-                if told.held == (*steps, *joined):
+                wanted = told.holding((*told.held, *steps), told.aged) if again else told.holding(steps, told.held)
+                if wanted == told:
                     break
                 try:
-                    await log.put(TABLE, key, told.holding((*steps, *joined)).to_bytes(), told.revision)
+                    await log.put(TABLE, key, wanted.to_bytes(), told.revision)
                 except Conflict:
                     continue  # somebody has saved another snapshot
                 break

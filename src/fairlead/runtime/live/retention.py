@@ -116,8 +116,8 @@ async def retain(
             await note_record(log, streams[each.topic].name, TrimRecord(planned=each.first + each.trimmed))
         found, points = _less(found, await _found(log, streams, states, merged, newest, read=read))
     if apply and any(each.trimmed for each in found):
-        for _ in range(ATTEMPTS):
-            if await points.hold(log):
+        for number in range(ATTEMPTS):
+            if await points.hold(log, again=number > 0):
                 break  # from now on, these states are not thinned out
             found, points = _less(found, await _found(log, streams, states, merged, newest, read=read))
         else:

@@ -3,8 +3,9 @@
 A table entry lists the snapshots of a lineage, each with its steps and number of deliveries; the states themselves are objects.
 Older snapshots are thinned out: each is about twice as far back as the next newer one, so a subscriber that resumes from far
 back reads at most about twice what it needs. Where the log is trimmed, it may need one of them, and not only to read less:
-those are marked as held, and stay. Retention does that (resume_points.py), and who joins a lineage of several streams, of which
-one can be trimmed further than the others.
+those are marked as held, and stay. Retention does that (resume_points.py), and subscribers that join a lineage of several streams, of
+which one can be trimmed further than the others. Retention may not have seen such a subscriber yet: a mark that it has no
+reason for stays until it runs again.
 
 The state of a lineage whose derived events are not stored does not serve one that stores them: it does not know their numbers.
 So those of viewers (`emit=False`) have a list of their own.
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -43,6 +44,8 @@ KEPT_US = 24 * 3600 * 1_000_000
 """Snapshots are kept for a day after the last one of their lineage, at least."""
 NEWEST = 3
 """Snapshots that are always kept, so that one that is being loaded is not removed."""
+HELD, AGED = 1, 2
+"""Marks of snapshots that stay, and of those that stay until retention runs again."""
 ATTEMPTS = 5
 """To add a state to the list, while others add to it, or a server answers from the past."""
 LARGE = 100_000
@@ -93,7 +96,7 @@ class Snapshots:
                 if len(self._origin) > 1 and steps not in told.held:
                     if steps not in dict(told.snapshots):
                         return False
-                    wanted = told.holding(sorted({*told.held, steps}))
+                    wanted = told.holding({*told.held, steps}, told.aged)
                 elif await self._log.now(TABLE) - told.time <= self.kept_us // 2:
                     return True
                 try:
@@ -141,13 +144,15 @@ class Snapshots:
                     await self._log.remove_object(STORE, state_name(self.key, theirs))  # 3
             return
 
-    async def _trimmed(self) -> int:
-        """How many blocks of its streams are trimmed."""
-        trimmed = 0
+    async def _trimmed(self) -> tuple[int, int]:
+        """How many blocks of its streams are trimmed, and how many may be soon."""
+        trimmed = planned = 0
         for topics in self._group.sources:
             stream = await self._log.open_topics(topics)
-            trimmed += max((await self._log.state(stream)).first, (await trim_record(self._log, stream.name)).first) - 1
-        return trimmed
+            record = await trim_record(self._log, stream.name)
+            first = max((await self._log.state(stream)).first, record.first)
+            trimmed, planned = trimmed + first - 1, planned + max(first, record.planned) - 1
+        return trimmed, planned
 
     async def _listed(self, key: str) -> SnapshotList:
         try:
@@ -161,10 +166,12 @@ class Snapshots:
 @dataclass(frozen=True)
 class SnapshotList:
     """`snapshots`: the steps and deliveries of each, in their order. `held`: the steps of those that stay, since durable
-    subscribers may have to resume there. `revision`: of the entry; 0 if there is none. `time`: when it was stored."""
+    subscribers may have to resume there; `aged`: of those that were held before. `revision`: of the entry; 0 if there is none.
+    `time`: when it was stored."""
 
     snapshots: tuple[tuple[int, int], ...] = ()
     held: tuple[int, ...] = ()
+    aged: tuple[int, ...] = ()
     revision: int = 0
     time: int = 0
 
@@ -172,17 +179,19 @@ class SnapshotList:
     def of(told: Sequence[Sequence[int]], revision: int, time: int = 0) -> SnapshotList:
         """Pairs are snapshots. A mark has a third number; earlier releases leave those out."""
         pairs = sorted((each[0], each[1]) for each in told if len(each) == 2 and min(each) >= 0)
-        return SnapshotList(tuple(pairs), tuple(sorted({each[0] for each in told if len(each) == 3})), revision, time)
+        held, aged = (tuple(sorted({each[0] for each in told if len(each) == 3 and each[2] == age})) for age in (HELD, AGED))
+        return SnapshotList(tuple(pairs), held, aged, revision, time)
 
     def to_bytes(self) -> bytes:
-        marks = [(steps, count, 1) for steps, count in self.snapshots if steps in self.held]
+        ages = dict.fromkeys(self.aged, AGED) | dict.fromkeys(self.held, HELD)
+        marks = [(steps, count, ages[steps]) for steps, count in self.snapshots if steps in ages]
         return json.dumps([*self.snapshots, *marks]).encode()
 
-    def holding(self, steps: Sequence[int]) -> SnapshotList:
-        return replace(self, held=tuple(steps))
+    def holding(self, held: Iterable[int], aged: Iterable[int]) -> SnapshotList:
+        return replace(self, held=tuple(sorted({*held})), aged=tuple(sorted({*aged} - {*held})))
 
-    def with_state(self, steps: int, count: int, trimmed: int) -> SnapshotList:
-        return replace(self, snapshots=tuple(thinned([*self.snapshots, (steps, count)], trimmed, self.held)))
+    def with_state(self, steps: int, count: int, trimmed: Sequence[int]) -> SnapshotList:
+        return replace(self, snapshots=tuple(thinned([*self.snapshots, (steps, count)], trimmed, (*self.held, *self.aged))))
 
 
 async def snapshot_list(log: Log, key: str) -> SnapshotList:
@@ -216,16 +225,17 @@ def state_name(key: str, steps: int) -> str:
     return f"{key}-{steps:016x}"
 
 
-def thinned(listed: list[tuple[int, int]], trimmed: int = 0, held: Sequence[int] = ()) -> list[tuple[int, int]]:
+def thinned(listed: list[tuple[int, int]], trimmed: Sequence[int] = (0,), held: Sequence[int] = ()) -> list[tuple[int, int]]:
     """The newest few, and of the others each twice as far back as the next newer one that is kept; those that are held; and the
-    oldest one that has all blocks which are `trimmed`, for a log that an earlier release has trimmed."""
+    oldest one from which the log still has all blocks, since a subscriber that has just joined may have to resume there.
+    `trimmed`: how many blocks it may lack."""
     newest = listed[-1][0]
     kept = listed[-NEWEST:]
     for each in reversed(listed[:-NEWEST]):
         if newest - each[0] >= 2 * (newest - kept[0][0]):
             kept.insert(0, each)
-    oldest = next((each for each in listed if each[0] >= trimmed), listed[-1])
-    return sorted({oldest, *kept, *(each for each in listed if each[0] in held)})
+    oldest = (next((each for each in listed if each[0] >= count), listed[-1]) for count in trimmed)
+    return sorted({*oldest, *kept, *(each for each in listed if each[0] in held)})
 
 
 class SnapshotTimes:
