@@ -2,8 +2,8 @@
 
 What such rules emit is stored when it is final, in blocks that follow from the order in which the log stored the events. This
 is decided by the same code as for live subscribers (runtime/live/core/lineage.py), with the same blocks of the log: a task
-reads its stretch of the topics itself. So what a job stores is what live subscribers store, byte for byte, and a subscription is one
-task: its frontier follows all of its events one by one.
+reads its stretch of the topics itself. So what a job stores is what live subscribers store, byte for byte. A subscription is
+one task: its frontier follows all of its events one by one.
 
     1. the blocks of each topic after those that were read, up to the end of the stretch
     2. in their one order, by stored time (order/merging.py); a stretch is a beginning of what is left of it (cuts.py)
