@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import UsageError
+from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.arguments import require_plan
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.event_table import STREAM, only_group, only_stream, selection_of
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.log.lineage_job import block_writer, ordered_options
 from fairlead.runtime.spark.log.options import log_options
-from fairlead.runtime.spark.log.provenance import note_events
+from fairlead.runtime.spark.log.provenance import found_in_log, note_events
 from fairlead.runtime.spark.setup.jvm import make_active
 from fairlead.runtime.spark.setup.workers import interpreter, is_remote, require_workers
 
@@ -122,11 +122,21 @@ def to_log(
     log_options(told)
     if plan.order is not None:
         return _ordered_writer(relations, plan, told)
+    _require_order_of_log(relations)
     only_stream(selection_of(plan))  # the merged order of several streams is not known on Spark
     register_log(relations.sparkSession)
     if relations.isStreaming:
         return relations.writeStream.format("fairlead").outputMode("append").options(**told)
     return relations.write.format("fairlead").mode("append").options(**told)
+
+
+def _require_order_of_log(relations: DataFrame) -> None:
+    known = found_in_log(relations)
+    if known is not None and known.plan.order is not None:
+        problem = (
+            f"match put the events in another order than the log ({known.plan.order}), and to_log was given rules without it"
+        )
+        raise UnsupportedError("U124", problem, "say ORDER BY in the rules, or match(…, position='position')")
 
 
 def _ordered_writer(relations: DataFrame, plan: Plan, told: dict[str, str]) -> Any:

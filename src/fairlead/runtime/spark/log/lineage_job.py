@@ -127,6 +127,7 @@ async def job_of(log: Log, asked: LogOptions, *, ends: bool = False) -> LineageJ
 
 
 async def _type_of(registry: Registry, name: str) -> EventType:
-    """The type as which deliveries are stored, with what was declared of it before; the sink declares it."""
-    types, _ = await registry.declared_by(f"TYPE {name} {DELIVERY}")
-    return registry.catalogue[name] if name in registry.catalogue else types[0]
+    """The type as which deliveries are stored, with attributes that were declared of it before; the sink declares it."""
+    (made,), _ = await registry.declared_by(f"TYPE {name} {DELIVERY}")
+    known = registry.catalogue.get(name)
+    return known if known is not None and {*made.attributes} <= {*known.attributes} else made
