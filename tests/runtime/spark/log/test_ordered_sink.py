@@ -22,6 +22,7 @@ from fairlead.runtime.live.sync_client import SyncClient
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.protocol import Stored
+from tests.runtime.spark.stream.test_crash import driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,3 +185,21 @@ def test_a_stream_stores_them_once_whatever_happens(
         stream(spark, fl, plan, tmp_path / "checkpoint", blocks, into="Found")
         batch(spark, fl, plan, into="Found")
         assert derived(fl, [*NAMES, "Found"]) == stored
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_and_started_again_stores_them_once(tmp_path: Path) -> None:
+    rules = f"{ORDERS['revising']} {RULES}"
+    with fairlead.connect().sync as fl:
+        fl.declare(SEVERAL)
+        published(fl, 5)
+        given = fl.url, f"{SEVERAL} {rules}", "12"
+        for kill_after in (1, 3):  # blocks that are stored: in the middle of what a micro-batch stores
+            with driver("local[2]", tmp_path, *given, module="tests.runtime.spark.log.sink_driver") as running:
+                before = len(derived(fl, [*NAMES, "Found"]))
+                running.until(lambda: len(derived(fl, [*NAMES, "Found"])) >= before + kill_after)  # noqa: B023
+        with driver("local[2]", tmp_path, *given, module="tests.runtime.spark.log.sink_driver") as running:
+            running.until((tmp_path / "done").exists)
+        with copied(fl, SEVERAL) as other:
+            live(other, rules)
+            assert derived(fl) == derived(other)
