@@ -4,8 +4,8 @@ Takes: nothing but pip and, for two of them, Java. Gives: events a second and re
 why the rest could not. Never: installs into the environment that runs it; the environments lie in the cache folder
 (workload.folder()).
 
-Only bytewax, whose operators are written by hand, has Fairlead's meaning. The others run the nearest thing they can say;
-their files in peers/ tell what differs, and the number of relations shows it.
+Only bytewax, whose operators are written by hand, has Fairlead's meaning throughout. The others run the nearest thing they can
+say; their files in peers/ tell what differs, and the number of relations shows it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,14 @@ SCRIPTS = ROOT / "benchmarks" / "peers"
 
 @dataclass(frozen=True)
 class Peer:
-    """`events` is what fits into a minute or two on two cores. `broken` are requirements that pip installs and that must go."""
+    """`queries`: each with what differs from Fairlead's meaning. `events` is what fits into a minute or two on two cores.
+    `broken` are requirements that pip installs and that must go."""
 
     name: str
     package: str
     script: str
-    queries: tuple[str, ...]
+    queries: Mapping[str, str]
     events: int
-    says: str
     needs_java: bool = False
     broken: tuple[str, ...] = ()
 
@@ -48,26 +49,55 @@ class Peer:
         return str(self.place / "bin" / "python")
 
 
+BY_HAND = "operators by hand in Python, same meaning"
+FEWER = "no row in two matches: fewer relations"
+EVERY_ROW = "every row above the threshold, nothing is disposed of: more relations"
 PEERS = (
     Peer(
-        "bytewax", "bytewax==0.21.1", "bytewax_q.py", ("Q1", "Q2", "Q3"), 1_000_000, "operators by hand in Python, same meaning"
+        "bytewax",
+        "bytewax==0.21.1",
+        "bytewax_q.py",
+        dict.fromkeys(("Q1", "Q2", "Q3", "Q3r", "Q7", "Q8", "Q9"), BY_HAND)
+        | {"Q10": "a session ends with the next event of its key: fewer at the end"},
+        1_000_000,
+    ),
+    Peer(
+        "DuckDB",
+        "duckdb==2.0.0",
+        "duckdb_q.py",
+        {
+            "Q3r": "set SQL, same relations",
+            "Q7": "a rise and the next fall share a row: more relations",
+            "Q8": EVERY_ROW,
+            "Q9": EVERY_ROW,
+            "Q10": "set SQL, same relations",
+            "Q11": "a join, nothing is disposed of: more relations",
+        },
+        1_000_000,
     ),
     Peer(
         "Flink MATCH_RECOGNIZE",
         "apache-flink==2.3.0",
         "flink_q.py",
-        ("Q2", "Q3"),
+        {
+            "Q2": FEWER,
+            "Q3": FEWER,
+            "Q3r": "what the end of the stream leaves open is missing",
+            "Q7": "what the end of the stream leaves open is missing",
+            "Q9": "a fixed count instead of one that grows",
+            "Q10": "a session ends with the next row of its key: fewer at the end",
+        },
         100_000,
-        "no row in two matches: fewer relations",
         needs_java=True,
     ),
     Peer(
         "Siddhi (PySiddhi)",
         "PySiddhi==5.1.0",
         "siddhi_q.py",
-        ("Q2", "Q3"),
+        dict.fromkeys(
+            ("Q2", "Q3"), "every A begins a match, nothing is disposed of: more relations; events sent one by one from Python"
+        ),
         20_000,
-        "every A begins a match, nothing is disposed of: more relations; events sent one by one from Python",
         needs_java=True,
         broken=("enum34",),  # shadows the enum of Python 3.11 in PySiddhi's processes
     ),
@@ -121,10 +151,10 @@ def measure(peer: Peer, events: int, limit: float) -> list[dict[str, Any]]:
     source = workload.parquet(size)
     environment = {"JAVA_HOME": java_home() or "", "SIDDHISDK_HOME": str(peer.place / "sdk")}
     found = []
-    for query in peer.queries:
+    for query, says in peer.queries.items():
         child = spawn([peer.python, str(SCRIPTS / peer.script), str(source), query], limit, environment)
         ours = by_hand.relations_in(by_hand.BY_HAND[query](workload.stream(size)))
-        row = {"peer": peer.name, "query": query, "says": peer.says, "fairlead_relations": ours, **child.json()}
+        row = {"peer": peer.name, "query": query, "says": says, "fairlead_relations": ours, **child.json()}
         if "wall_s" in row:
             row |= {
                 "events_per_s": row["events"] / row["wall_s"],
@@ -148,10 +178,13 @@ def line(row: dict[str, Any]) -> str:
     )
 
 
-def everything(events: int, limit: float) -> list[dict[str, Any]]:
+def everything(events: int, limit: float, names: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Of all peers, or of those whose package is named."""
     print(HEADER)
     found = []
     for peer in PEERS:
+        if names and peer.package.partition("=")[0].lower() not in names:
+            continue
         rows = measure(peer, events, limit)
         if "query" not in rows[0]:
             print(line(rows[0]), flush=True)
@@ -163,9 +196,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Other engines on the same stream.")
     parser.add_argument("--events", type=int, default=workload.EVENTS, help="at most; each peer has a limit of its own")
     parser.add_argument("--limit", type=float, default=180.0, help="seconds for a peer and query")
+    parser.add_argument("--peers", default="", help="packages, separated by commas: duckdb,bytewax (default: all)")
     parser.add_argument("--json", metavar="FILE")
     given = parser.parse_args()
-    rows = everything(given.events, given.limit)
+    rows = everything(given.events, given.limit, [each for each in given.peers.lower().split(",") if each])
     if given.json:
         Path(given.json).write_text(json.dumps({"machine": machine(), "load": load(), "peers": rows}, indent=1))
 

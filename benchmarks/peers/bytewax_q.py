@@ -1,11 +1,13 @@
-"""bytewax: has no pattern language, so Q1 to Q3 are stateful operators written by hand in Python, with Fairlead's meaning.
+"""bytewax: has no pattern language, so the queries are stateful operators written by hand in Python, with Fairlead's meaning.
 
 `python bytewax_q.py W1.parquet Q2` in bytewax's own environment prints one line of JSON. One worker; the events are Python
-tuples in memory before the clock starts; the clock stops when the flow has ended.
+tuples in memory before the clock starts; the clock stops when the flow has ended. An operator sees one key, so a session (Q10)
+ends with the next event of its key: those that only the events of other keys could end are missing.
 """
 
 import json
 import sys
+from collections import Counter, deque
 from time import perf_counter, process_time
 
 import bytewax.operators as op
@@ -14,6 +16,7 @@ from bytewax.dataflow import Dataflow
 from bytewax.testing import TestingSink, TestingSource, run_main
 
 WINDOW_US = 10_000_000
+MINUTE_US = 60_000_000
 
 
 def q1(state, event):
@@ -63,23 +66,100 @@ def q3(state, event):
     return (a, [*b, (at, position, price)]), []
 
 
-TYPES = {"Q1": "AB", "Q2": "ABC", "Q3": "AB"}
+def q3r(state, event):
+    """The oldest A, and the rising B after it that stand next to each other."""
+    begun, run, last = state or (None, [], 0.0)
+    kind, _, price, position = event
+    if kind == "B" and run and price > last:
+        run.append(position)
+        return (begun, run, price), []
+    found = [(begun, *run)] if run else []
+    if run:
+        begun, run = None, []
+    if kind == "A":
+        begun = position if begun is None else begun
+    elif begun is not None:
+        run, last = [position], price
+    return (begun, run, last), found
+
+
+def q7(state, event):
+    """A fall of at least three A, then a rise of at least three."""
+    falls, rises, last = state or ([], [], 0.0)
+    _, _, price, position = event
+    found = []
+    if rises:
+        if price > last:
+            rises.append(position)
+        else:
+            found = [(*falls, *rises)] if len(rises) >= 3 else []
+            bottom = rises[-1]
+            falls = [bottom, position] if not found and price < last else [position]
+            rises = []
+    elif falls and price < last:
+        falls.append(position)
+    elif len(falls) >= 3 and price > last:
+        rises = [position]
+    else:
+        falls = [position]
+    return (falls, rises, price), found
+
+
+def q8(state, event):
+    """Twenty different volumes within a minute."""
+    queue, often = state or (deque(), Counter())
+    _, at, volume, position = event
+    while queue and queue[0][0] < at - MINUTE_US:
+        gone = queue.popleft()[1]
+        often[gone] -= 1
+        if not often[gone]:
+            del often[gone]
+    queue.append((at, volume, position))
+    often[volume] += 1
+    if len(often) < 20:
+        return (queue, often), []
+    return None, [tuple(each[2] for each in queue)]
+
+
+def q9(state, event):
+    """More than a hundred events within a hundred seconds."""
+    queue = state or deque()
+    _, at, _, position = event
+    while queue and queue[0][0] < at - 100_000_000:
+        queue.popleft()
+    queue.append((at, position))
+    if len(queue) <= 100:
+        return queue, []
+    return None, [tuple(each[1] for each in queue)]
+
+
+def q10(state, event):
+    """A session ends after two seconds without an event."""
+    run, last = state or ([], 0)
+    _, at, _, position = event
+    if run and last < at - 2_000_000:
+        return ([position], at), [tuple(run)]
+    run.append(position)
+    return (run, at), []
+
+
+STEPS = {"Q1": q1, "Q2": q2, "Q3": q3, "Q3r": q3r, "Q7": q7, "Q8": q8, "Q9": q9, "Q10": q10}
+TYPES = {"Q1": "AB", "Q3": "AB", "Q3r": "AB", "Q7": "A"}
 
 
 def main(path, query):
     table = pq.read_table(path)
-    columns = [table[name].to_pylist() for name in ("type", "key", "price")]
+    columns = [table[name].to_pylist() for name in ("type", "key", "volume" if query == "Q8" else "price")]
     times = table["at"].cast("int64").to_pylist()
     events = [
-        (str(key), (kind, at, price, position))
-        for position, (kind, key, price, at) in enumerate(zip(*columns, times, strict=True))
-        if kind in TYPES[query]
+        (str(key), (kind, at, value, position))
+        for position, (kind, key, value, at) in enumerate(zip(*columns, times, strict=True))
+        if kind in TYPES.get(query, "ABC")
     ]
     found = []
-    step = {"Q1": q1, "Q2": q2, "Q3": q3}[query]
     flow = Dataflow("peer")
     stream = op.input("in", flow, TestingSource(events, batch_size=1_000))
-    keyed = op.stateful_map("match", stream, step)
+    keyed = op.stateful_map("match", stream, STEPS[query])
     op.output("out", op.flat_map("relations", keyed, lambda item: item[1]), TestingSink(found))
     wall, cpu = perf_counter(), process_time()
     run_main(flow)

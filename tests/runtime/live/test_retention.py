@@ -19,7 +19,7 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.publisher.publisher import Publisher
-from fairlead.runtime.live.retention import resume_places
+from fairlead.runtime.live.resume_points import resume_points
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.transport.log.blocks.block_filter import ROUTES, Only
@@ -506,13 +506,13 @@ def test_a_record_decides_neither_how_long_retention_looks_nor_how_it_ends() -> 
     async def work() -> None:
         log = AskedLog()
         await stored(log, told)
-        await resume_places(log, {("main",): await log.open_topics(["main"])})
+        await resume_points(log, {("main",): await log.open_topics(["main"])})
         assert log.asked == [("A", "Heartbeat")]
         for route in (-1, ROUTES, 10**9, 10**18):
             group["routes"] = {"A": route}
             await stored(log, told)
             with pytest.raises(StateError, match="S147 the entry 'desk' of the table FL_SUBS is not readable"):
-                await resume_places(log, {})
+                await resume_points(log, {})
 
     async def stored(log: Log, told: dict[str, Any]) -> None:
         await log.put("FL_TYPES", "A", b"{}")

@@ -19,7 +19,7 @@ from fairlead.errors import FairleadError, StateError
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.event_time import EventTimeMatcher, Reviser, Revision
-from fairlead.runtime.live import client, merged_streams, retention
+from fairlead.runtime.live import client, merged_streams, resume_points, retention
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.deliveries import JointDeliveries
 from fairlead.runtime.live.core.early import reordered
@@ -439,7 +439,7 @@ def trimmed_further_than_acknowledged() -> Any:
 
         return mutant
 
-    return swapped(retention, "_newest", change)
+    return swapped(resume_points, "_newest", change)
 
 
 @mutation

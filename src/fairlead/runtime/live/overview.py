@@ -19,7 +19,7 @@ from fairlead.runtime.live.rejections import Rejections, rejections_of
 from fairlead.runtime.live.route_table import type_routes
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
-from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapshot_lists
+from fairlead.runtime.live.subscriber.snapshots import snapshot_list, snapshot_lists
 from fairlead.transport.log.blocks.block import INDEX_BITS
 from fairlead.transport.log.blocks.block_filter import Only
 from fairlead.transport.log.blocks.room import BLOCKS_MAX
@@ -142,5 +142,5 @@ async def _subscriber(log: Log, name: str, existing: Mapping[str, Stream]) -> li
 
 async def _passed(log: Log, lineage: str, count: int) -> int:
     """The steps of the newest snapshot with at most this many deliveries."""
-    listed, _ = await listed_snapshots(log, lineage)
+    listed = (await snapshot_list(log, lineage)).snapshots
     return max((steps for steps, delivered in listed if delivered <= count), default=0)

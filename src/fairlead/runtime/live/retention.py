@@ -9,6 +9,7 @@ log without new events is not trimmed.
     1. find the first block to keep, of those that all merged streams in use have copied
        With `read`: record the plan, and look again. A new subscriber is recorded, and then reads the plan
        (subscriber/trim_check.py): so this finds the subscriber, or the subscriber finds the plan and begins again
+       Mark the saved states from which durable subscribers resume, so that they are kept (resume_points.py)
     2. note the heads of the last blocks before it, by source (transport/log/trims.py); before them, which blocks are repeats;
        after them, that they are trimmed
     3. trim the merged streams up to the first block that its topic keeps; of later ones that a topic is about to lose, note
@@ -27,27 +28,17 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.language.checking.topics import KeepPolicy
-from fairlead.model.events.types import HEARTBEAT
 from fairlead.runtime.live.core.derived_blocks import DERIVED
-from fairlead.runtime.live.core.lineage import head_of
-from fairlead.runtime.live.core.stream_groups import Origin, places_from_json
 from fairlead.runtime.live.core.stream_merge import PULSE
 from fairlead.runtime.live.forgotten_sources import FORGOTTEN, forget_source
 from fairlead.runtime.live.merged_streams import caught_up, merged_to_keep, sweep
-from fairlead.runtime.live.subscriber.leading_lineage import TABLE as ORIGINS
-from fairlead.runtime.live.subscriber.leading_lineage import base_key, leading_origin
-from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
-from fairlead.runtime.live.subscriber.record import groups_of_name
-from fairlead.runtime.live.subscriber.snapshots import listed_snapshots, snapshot_lists, state_of
-from fairlead.transport.log.blocks.block import INDEX_BITS
-from fairlead.transport.log.blocks.block_filter import Only
+from fairlead.runtime.live.resume_points import ResumePoints, resume_points
 from fairlead.transport.log.blocks.repeats import REPEATED
-from fairlead.transport.log.entry_values import NOTHING, entry_value, unreadable
-from fairlead.transport.log.names import TOPICS, TRIMS, TYPES, token, topic_stream
+from fairlead.transport.log.entry_values import NOTHING, entry_value
+from fairlead.transport.log.names import TOPICS, TRIMS, token, topic_stream
 from fairlead.transport.log.protocol import Log, Stored, Stream, StreamState
 from fairlead.transport.log.trims import (
     GENERATED,
@@ -63,6 +54,8 @@ from fairlead.transport.log.trims import (
 )
 
 TABLE = TOPICS
+ATTEMPTS = 5
+"""To mark the states from which subscribers resume, while others save states and remove older ones."""
 UNNAMED_US = 3_600_000_000
 """After an hour without events, a source that has no name of its own and no block is forgotten: until then a copy of one of its
 blocks that arrives late is recognised (blocks/repeats.py)."""
@@ -117,14 +110,18 @@ async def retain(
     for parts, stream in merged.items():
         await caught_up(log, stream, parts)  # so each has what the topics had before
     newest = max([await _time_of(log, streams[name], state.last) for name, state in states.items()], default=0)
-    places = await _read_by(log, streams, states, merged)
-    found = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
+    found, points = await _found(log, streams, states, merged, newest, read=read)
     if apply and read and any(each.trimmed for each in found):
-        for each in found:  # from now on, no state from which a subscriber has to resume is thinned out: look again
+        for each in found:  # new subscribers see it from now on: look again
             await note_record(log, streams[each.topic].name, TrimRecord(planned=each.first + each.trimmed))
-        places = await _read_by(log, streams, states, merged)
-        again = [await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()]
-        found = [min(one, other, key=lambda each: each.trimmed) for one, other in zip(found, again, strict=True)]
+        found, points = _less(found, await _found(log, streams, states, merged, newest, read=read))
+    if apply and any(each.trimmed for each in found):
+        for _ in range(ATTEMPTS):
+            if await points.hold(log):
+                break  # from now on, these states are not thinned out
+            found, points = _less(found, await _found(log, streams, states, merged, newest, read=read))
+        else:
+            found = [_kept(each) for each in found]
     if apply:
         found = [each for one in found if (each := await _begun(log, streams[one.topic], one, planned=read))]  # 2
     cuts = {each.topic: each.first + each.trimmed for each in found if each.trimmed}
@@ -149,8 +146,37 @@ async def _begun(log: Log, stream: Stream, topic: TopicRetention, *, planned: bo
         cut = topic.first + topic.trimmed
         await _note_heads(log, stream, topic.first, cut)
         if not await begin_trim(log, stream.name, cut, planned=planned):
-            return replace(topic, trimmed=0, why="", behind=())
+            return _kept(topic)
     return topic
+
+
+def _kept(topic: TopicRetention) -> TopicRetention:
+    return replace(topic, trimmed=0, why="", behind=())
+
+
+Found = tuple[list[TopicRetention], ResumePoints]
+
+
+async def _found(
+    log: Log,
+    streams: Mapping[str, Stream],
+    states: Mapping[str, StreamState],
+    merged: Mapping[tuple[str, ...], Stream],
+    newest: int,
+    *,
+    read: bool,
+) -> Found:
+    """Of each topic what can be trimmed, and where durable subscribers resume."""
+    points = await resume_points(log, {(name,): each for name, each in streams.items()} | dict(merged))
+    places = await _read_by(log, points, states, merged)
+    return [
+        await _planned(log, name, streams[name], state, newest, places[name], read) for name, state in states.items()
+    ], points
+
+
+def _less(found: Sequence[TopicRetention], again: Found) -> Found:
+    """What both looks say can be trimmed, and the points of the second one."""
+    return [min(one, other, key=lambda each: each.trimmed) for one, other in zip(found, again[0], strict=True)], again[1]
 
 
 async def _forget_sources(
@@ -265,76 +291,15 @@ async def _time_of(log: Log, stream: Stream, sequence: int) -> int:
 
 
 async def _read_by(
-    log: Log, streams: Mapping[str, Stream], states: Mapping[str, StreamState], merged: Mapping[tuple[str, ...], Stream]
+    log: Log, points: ResumePoints, states: Mapping[str, StreamState], merged: Mapping[tuple[str, ...], Stream]
 ) -> dict[str, dict[str, int]]:
     """By topic and durable subscriber, the sequence up to which it needs nothing. The blocks of a topic have their order in
     merged streams too: one that lacks the last n of them there has read all others in the topic. Of a merged stream that does
     not exist, nothing has been read."""
-    known = {(name,): each for name, each in streams.items()} | dict(merged)
-    found: dict[str, dict[str, int]] = {name: {} for name in streams}
-    for (parts, subscriber), at in (await resume_places(log, known)).items():
+    found: dict[str, dict[str, int]] = {name: {} for name in states}
+    for (parts, subscriber), at in points.places.items():
         for topic in (each for each in parts if each in found):
             last = states[topic].last
             done = at if parts not in merged else last - await log.count(merged[parts], at, topic)
             found[topic][subscriber] = min(done, last, found[topic].get(subscriber, last))
     return found
-
-
-async def resume_places(log: Log, streams: Mapping[tuple[str, ...], Stream]) -> dict[tuple[tuple[str, ...], str], int]:
-    """By the topics of a stream and durable subscriber, the sequence after which it reads there when it resumes, or the last of
-    the stream if nothing that it reads is after that; 0 for others than these streams. Users write records: no stream is
-    created because one names it, and types that are not declared are not looked for."""
-    declared = {*await log.keys(TYPES)}
-    found: dict[tuple[tuple[str, ...], str], int] = {}
-    for name in await log.keys(SUBSCRIBERS):
-        for key, told in (await groups_of_name(log, name)).items():
-            for part, at in zip(told["parts"], await _places(log, key, told), strict=True):
-                topics = tuple(sorted(part["topics"]))
-                types = [each for each in dict.fromkeys(part["types"]) if token(each) in declared]
-                only, stream = Only((*types, HEARTBEAT.name), told.get("routes", {})), streams.get(topics)
-                if stream is None:
-                    at = 0
-                elif await log.last(stream, only) <= at:
-                    at = await log.last(stream)
-                found[topics, name] = min(at, found.get((topics, name), at))
-    return found
-
-
-async def _places(log: Log, key: str, told: Mapping[str, Any]) -> Sequence[int]:
-    """By stream of a group, the sequence of the snapshot from which it resumes, or of its origin; the least if it also stores
-    what another lineage derives."""
-    origin, silent = places_from_json(told["origin"]), told["silent_until"]
-    border = None if silent is None or told["count"] is not None else sum(places_from_json(silent))
-    stores = bool(told.get("emits"))
-    reports = bool(told.get("reports"))
-    mine = await _newest(log, snapshot_lists(key, origin, whole=stores), origin, told["count"], border, reports=reports)
-    leading = await leading_origin(log, key) if stores else None
-    if leading is None or leading == origin:
-        return mine
-    if len(leading) != len(origin):
-        raise unreadable(ORIGINS, base_key(key))
-    return [*map(min, mine, await _newest(log, snapshot_lists(base_key(key), leading, whole=True), leading, None, None))]
-
-
-async def _newest(
-    log: Log, lists: Iterable[str], origin: Origin, count_max: int | None, border: int | None, *, reports: bool = False
-) -> Sequence[int]:
-    """The places of the newest snapshot that a lineage may resume from, or those of its origin. `reports`: its subscriber gets
-    reports, and may have to repeat those after the last of `count_max` deliveries (`Snapshots.begin`)."""
-    listed: list[tuple[int, int, str]] = []
-    for each in lists:
-        for steps, count in (await listed_snapshots(log, each))[0]:
-            if (count_max is None or count <= count_max) and (border is None or steps <= border):
-                listed.append((steps, count, each))
-    for steps, count, each in sorted(listed, reverse=True):
-        repeats = reports and count == count_max
-        if len(origin) == 1 and not repeats:
-            return [steps]
-        try:
-            head = head_of(await state_of(log, each, steps) or b"")
-        except ValueError:
-            continue
-        found = [strand["after"] for strand in head["strands"]]
-        if len(found) == len(origin) and not (repeats and head.get("verdicts")):
-            return found
-    return [max(0, (each >> INDEX_BITS) - 1) for each in origin]

@@ -238,7 +238,8 @@ def _derived(history: History, due: DueRelations) -> Iterator[str]:
             for name in {*names, receipt.subscription} - {""}:
                 emits = plan[name].emits
                 if emits is not None:
-                    asked.setdefault(emits, set()).add((who.text, who.streams[name], receipt.origin, name))
+                    origins = {receipt.origin, receipt.origin if receipt.leading is None else receipt.leading}
+                    asked.setdefault(emits, set()).update((who.text, who.streams[name], each, name) for each in origins)
     for type, lineages in sorted(asked.items()):
         stored = [each.row for events in history.topics.values() for each in events if each.type == type]
         wanted = [

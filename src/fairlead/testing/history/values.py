@@ -98,13 +98,15 @@ class SeenReceipt:
 @dataclass(frozen=True)
 class NotedReceipt:
     """A receipt, as the log has it in the end. `origin`: the position from which its relations are counted. `subscription`: of
-    which it is, also if nothing was delivered."""
+    which it is, also if nothing was delivered. `leading`: the position at which the lineage begins that stores what the
+    subscription derives; a subscriber decides it before it has begun, and can fail in between."""
 
     count: int
     digest: str
     joined: int = 0
     origin: int = 0
     subscription: str = ""
+    leading: int | None = None
 
 
 SubscriberStep = LifeBegun | ReceivedDelivery | Acknowledging | Acknowledged | SeenReceipt

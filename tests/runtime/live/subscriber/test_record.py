@@ -222,6 +222,21 @@ def test_receipts_that_were_sent_without_an_answer_replace_no_later_ones() -> No
     run(work)
 
 
+def test_who_is_recorded_and_has_no_receipts_yet_is_known() -> None:
+    """It ended before it had counted what was delivered before it joined. Seed 9087281 of the simulator."""
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            record = await opened(fl.log, 1)  # type: ignore[arg-type]
+            assert await receipts_of(fl.log, "desk") == {}
+            found = await fl.compare("desk", "desk")
+            assert (found.equal, found.problem) == (False, "the first has no receipts yet: it has not begun to deliver")
+            await record.write_receipts({"g0": EMPTY})
+            assert (await fl.compare("desk", "desk")).equal
+
+    run(work)
+
+
 def test_a_receipt_that_counts_less_does_not_replace_one_of_the_same_deliveries() -> None:
     """A subscriber joined after three deliveries, and returns before it acknowledged one. Seed 9020416 of the simulator."""
     three = replace(EMPTY, count=3, joined=3, samples=(NOTHING,) * 3)

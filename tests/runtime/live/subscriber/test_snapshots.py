@@ -14,7 +14,7 @@ import pytest
 import fairlead
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_groups import groups_of
-from fairlead.runtime.live.subscriber.snapshots import LARGE, STORE, TABLE, Snapshots, listed_snapshots, state_name
+from fairlead.runtime.live.subscriber.snapshots import LARGE, STORE, TABLE, Snapshots, snapshot_list, state_name
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import TableEntry
 from tests.marks import sample_size
@@ -113,7 +113,7 @@ def test_what_is_listed_is_there_whoever_saves_the_same_states(seed: int) -> Non
             for _ in range(3):
                 several.create_task(saves())
         log.behind = 0
-        listed, _ = await listed_snapshots(log, key)
+        listed = (await snapshot_list(log, key)).snapshots
         there = {*await log.objects(STORE)}
         assert listed
         assert {state_name(key, steps) for steps, _ in listed} <= there

@@ -28,7 +28,7 @@ from fairlead.runtime.live.subscriber.leading_lineage import TABLE as ORIGINS
 from fairlead.runtime.live.subscriber.leading_lineage import base_key, leading_origin, leading_record
 from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.subscriber.record import groups_of_name
-from fairlead.runtime.live.subscriber.snapshots import KEPT_US, STORE, TABLE, listed_snapshots, snapshot_lists, state_name
+from fairlead.runtime.live.subscriber.snapshots import KEPT_US, STORE, TABLE, snapshot_list, snapshot_lists, state_name
 from fairlead.transport.log.names import MERGED
 from fairlead.transport.log.protocol import Conflict, Log
 from fairlead.transport.log.signed_log import ignored
@@ -87,7 +87,8 @@ async def _entry_of(log: Log, key: str) -> tuple[int, int] | None:
 
 async def _named(log: Log, key: str, states: list[str]) -> set[str]:
     """The states that a list names, and those after its newest one, which are about to be named."""
-    listed, revision = await listed_snapshots(log, key)
+    told = await snapshot_list(log, key)
+    listed, revision = told.snapshots, told.revision
     if not listed:  # not signed, or the first is on its way; or it is removed
         return {each for each in states if _list_of(each) == key} if revision and await _exists(log, key) else set()
     newest = state_name(key, max(steps for steps, _ in listed))

@@ -326,8 +326,11 @@ def receipt_bytes(receipts: Mapping[str, Receipt], most: int) -> bytes:
 
 
 async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
-    """By group, the receipt of what a subscriber acknowledged. Raises UsageError."""
+    """By group, the receipt of what a subscriber acknowledged; empty if it has none yet: it is recorded before it has counted
+    what was delivered before it joined, and can end in between. Raises UsageError."""
     entry = await log.get(RECEIPTS, checked(name, "subscriber"))
+    if entry is None and await log.get(TABLE, name) is not None:
+        return {}
     if entry is None:
         known = ", ".join((await log.keys(RECEIPTS))[:10]) or "none"
         raise UsageError("A250", f"there is no subscriber '{name}'", f"known subscribers: {known}")
@@ -360,6 +363,10 @@ async def group_names(log: Log, name: str) -> dict[str, str]:
 
 def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt], names: Mapping[str, str]) -> Comparison:
     """Compares the subscriptions that both have, group by group."""
+    if not a or not b:
+        return Comparison(
+            False, f"the {'second' if a else 'first'} has no receipts yet: it has not begun to deliver", related=False
+        )
     return combined({names.get(key, key): compare(a[key], b[key]) for key in a if key in b})
 
 

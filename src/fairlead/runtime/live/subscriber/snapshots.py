@@ -2,7 +2,9 @@
 
 A table entry lists the snapshots of a lineage, each with its steps and number of deliveries; the states themselves are objects.
 Older snapshots are thinned out: each is about twice as far back as the next newer one, so a subscriber that resumes from far
-back reads at most about twice what it needs.
+back reads at most about twice what it needs. Where the log is trimmed, it may need one of them, and not only to read less:
+those are marked as held, and stay. Retention does that (resume_points.py), and who joins a lineage of several streams, of which
+one can be trimmed further than the others.
 
 The state of a lineage whose derived events are not stored does not serve one that stores them: it does not know their numbers.
 So those of viewers (`emit=False`) have a list of their own.
@@ -21,9 +23,11 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from operator import le
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
@@ -64,7 +68,7 @@ class Snapshots:
         """The lineage at its newest snapshot with at most this many deliveries and not after the border in any part; or at its
         origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again. `joins`: it is
         not recorded that the subscriber needs it, so its list is renewed."""
-        every = [(steps, count, key) for key in self._lists for steps, count in (await self._listed(key))[0]]
+        every = [(steps, count, key) for key in self._lists for steps, count in (await self._listed(key)).snapshots]
         for steps, count, key in sorted(every, reverse=True):
             if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
                 continue
@@ -76,24 +80,32 @@ class Snapshots:
                     continue  # of another version: use an older one, or the origin
                 if verdicts and made.verdicts and count == count_max:
                     continue  # some of them may be after that delivery
-                if (border is None or all(map(le, made.after, border))) and (not joins or await self._renewed(key)):
+                if (border is None or all(map(le, made.after, border))) and (not joins or await self._renewed(key, steps)):
                     return made
         return Lineage(self._group, self._origin, emits=self._emits)
 
-    async def _renewed(self, key: str) -> bool:
-        """Store the list of the snapshot again if it is so old that it may be removed soon (abandoned_states.py); False if it
-        was removed. Lists that somebody adds to are never that old."""
+    async def _renewed(self, key: str, steps: int) -> bool:
+        """Store the list of the snapshot again if it is so old that it may be removed soon (abandoned_states.py), or if the
+        snapshot has to be held; False if it was removed. Lists that somebody adds to are never that old."""
         try:
-            entry = await self._log.get(TABLE, key)
-            if entry is not None and await self._log.now(TABLE) - entry.time > self.kept_us // 2:
-                await self._log.put(TABLE, key, entry.value, entry.revision)
-        except Conflict:
-            entry = await self._log.get(TABLE, key)  # somebody else has renewed it, or has added to it
+            while (told := await snapshot_list(self._log, key)).revision:
+                wanted = told
+                if len(self._origin) > 1 and steps not in told.held:
+                    if steps not in dict(told.snapshots):
+                        return False
+                    wanted = told.holding(sorted({*told.held, steps}))
+                elif await self._log.now(TABLE) - told.time <= self.kept_us // 2:
+                    return True
+                try:
+                    await self._log.put(TABLE, key, wanted.to_bytes(), told.revision)
+                except Conflict:
+                    continue  # somebody else has renewed it, has added to it, or has removed it
+                return True
+            return False
         except LogError as error:
             if error.code != "N003":
                 raise
             return True  # it may not save states, and does without
-        return entry is not None
 
     async def _loaded(self, dumped: bytes) -> Lineage:
         """A large state in a thread: a million waiting events take seconds, and the loop has others to serve."""
@@ -103,63 +115,86 @@ class Snapshots:
     async def keep(self, steps: int, count: int, state: bytes) -> None:
         """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names. A list
         exists before its first state: a state without one was abandoned (abandoned_states.py)."""
-        listed, revision = await self._listed(self.key)
-        if any(theirs >= steps for theirs, _ in listed):
+        told = await self._listed(self.key)
+        if any(theirs >= steps for theirs, _ in told.snapshots):
             return  # another subscriber was faster
-        if not listed and not revision:
+        if not told.snapshots and not told.revision:
             try:
-                revision = await self._log.put(TABLE, self.key, b"[]", 0)
+                told = SnapshotList(revision=await self._log.put(TABLE, self.key, b"[]", 0))
             except Conflict:
                 return  # another subscriber is faster
         await self._log.put_object(STORE, state_name(self.key, steps), state)  # 1
         for _ in range(ATTEMPTS):
-            kept = thinned([*listed, (steps, count)], await self._trimmed())
+            kept = told.with_state(steps, count, await self._trimmed())
             try:
-                await self._log.put(TABLE, self.key, json.dumps(kept).encode(), revision)  # 2
+                await self._log.put(TABLE, self.key, kept.to_bytes(), told.revision)  # 2
             except Conflict:
-                listed, revision = await self._listed(self.key)
-                if steps in dict(listed) or not revision:
+                told = await self._listed(self.key)
+                if steps in dict(told.snapshots) or not told.revision:
                     return  # another subscriber has saved the same state, or the lineage was abandoned
-                if listed and listed[-1][0] > steps:  # nobody will name an older one any more
+                if told.snapshots and told.snapshots[-1][0] > steps:  # nobody will name an older one any more
                     await self._log.remove_object(STORE, state_name(self.key, steps))
                     return
                 continue  # another one may be about to name this state: add it here, but never remove it
-            for theirs, _ in listed:
-                if theirs not in dict(kept):
+            for theirs, _ in told.snapshots:
+                if theirs not in dict(kept.snapshots):
                     await self._log.remove_object(STORE, state_name(self.key, theirs))  # 3
             return
 
-    async def _trimmed(self) -> tuple[int, int]:
-        """How many blocks of its streams are trimmed, and how many may be soon."""
-        trimmed = planned = 0
+    async def _trimmed(self) -> int:
+        """How many blocks of its streams are trimmed."""
+        trimmed = 0
         for topics in self._group.sources:
             stream = await self._log.open_topics(topics)
-            record = await trim_record(self._log, stream.name)
-            first = max((await self._log.state(stream)).first, record.first)
-            trimmed, planned = trimmed + first - 1, planned + max(first, record.planned) - 1
-        return trimmed, planned
+            trimmed += max((await self._log.state(stream)).first, (await trim_record(self._log, stream.name)).first) - 1
+        return trimmed
 
-    async def _listed(self, key: str) -> tuple[list[tuple[int, int]], int]:
+    async def _listed(self, key: str) -> SnapshotList:
         try:
-            return await listed_snapshots(self._log, key)
+            return await snapshot_list(self._log, key)
         except LogError as error:
             if error.code != "N003":
                 raise
-            return [], 0  # a subscriber that may not read states does without
+            return SnapshotList()  # a subscriber that may not read states does without
 
 
-async def listed_snapshots(log: Log, key: str) -> tuple[list[tuple[int, int]], int]:
-    """The steps and deliveries of each snapshot, and the revision of the list. A list that is not signed or not readable counts
-    as empty: the log has all events."""
+@dataclass(frozen=True)
+class SnapshotList:
+    """`snapshots`: the steps and deliveries of each, in their order. `held`: the steps of those that stay, since durable
+    subscribers may have to resume there. `revision`: of the entry; 0 if there is none. `time`: when it was stored."""
+
+    snapshots: tuple[tuple[int, int], ...] = ()
+    held: tuple[int, ...] = ()
+    revision: int = 0
+    time: int = 0
+
+    @staticmethod
+    def of(told: Sequence[Sequence[int]], revision: int, time: int = 0) -> SnapshotList:
+        """Pairs are snapshots. A mark has a third number; earlier releases leave those out."""
+        pairs = sorted((each[0], each[1]) for each in told if len(each) == 2 and min(each) >= 0)
+        return SnapshotList(tuple(pairs), tuple(sorted({each[0] for each in told if len(each) == 3})), revision, time)
+
+    def to_bytes(self) -> bytes:
+        marks = [(steps, count, 1) for steps, count in self.snapshots if steps in self.held]
+        return json.dumps([*self.snapshots, *marks]).encode()
+
+    def holding(self, steps: Sequence[int]) -> SnapshotList:
+        return replace(self, held=tuple(steps))
+
+    def with_state(self, steps: int, count: int, trimmed: int) -> SnapshotList:
+        return replace(self, snapshots=tuple(thinned([*self.snapshots, (steps, count)], trimmed, self.held)))
+
+
+async def snapshot_list(log: Log, key: str) -> SnapshotList:
+    """A list that is not signed or not readable counts as empty: the log has all events."""
     try:
         entry = await log.get(TABLE, key)
-        if entry is None:
-            return [], 0
-        listed = entry_value(entry.value, [[int]], TABLE, key)
+        return (
+            SnapshotList() if entry is None else SnapshotList.of(entry_value(entry.value, [[int]], TABLE, key), entry.revision)
+        )
     except StateError as error:
         ignored(error)
-        return [], await log.revision_of(TABLE, key)
-    return sorted((each[0], each[1]) for each in listed if len(each) == 2 and min(each) >= 0), entry.revision
+        return SnapshotList(revision=await log.revision_of(TABLE, key))
 
 
 async def state_of(log: Log, key: str, steps: int) -> bytes | None:
@@ -181,17 +216,16 @@ def state_name(key: str, steps: int) -> str:
     return f"{key}-{steps:016x}"
 
 
-def thinned(listed: list[tuple[int, int]], trimmed: Sequence[int] = (0,)) -> list[tuple[int, int]]:
-    """The newest few, and of the others each twice as far back as the next newer one that is kept; and the oldest one from
-    which the log still has all blocks, since a slow subscriber may have to resume there. `trimmed`: how many blocks it may
-    lack."""
+def thinned(listed: list[tuple[int, int]], trimmed: int = 0, held: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """The newest few, and of the others each twice as far back as the next newer one that is kept; those that are held; and the
+    oldest one that has all blocks which are `trimmed`, for a log that an earlier release has trimmed."""
     newest = listed[-1][0]
     kept = listed[-NEWEST:]
     for each in reversed(listed[:-NEWEST]):
         if newest - each[0] >= 2 * (newest - kept[0][0]):
             kept.insert(0, each)
-    oldest = (next((each for each in listed if each[0] >= count), listed[-1]) for count in trimmed)
-    return sorted({*oldest, *kept})
+    oldest = next((each for each in listed if each[0] >= trimmed), listed[-1])
+    return sorted({oldest, *kept, *(each for each in listed if each[0] in held)})
 
 
 class SnapshotTimes:

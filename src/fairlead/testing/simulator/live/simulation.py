@@ -16,6 +16,7 @@ from fairlead.errors import FairleadError
 from fairlead.model.events.event import Event
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.declarations import compiled_types
+from fairlead.runtime.live.subscriber.leading_lineage import leading_origin
 from fairlead.runtime.live.subscriber.record import group_names, receipts_of
 from fairlead.testing.history.checker import check
 from fairlead.testing.history.values import (
@@ -213,6 +214,10 @@ class LiveRun:
             is_done=False,
         )
 
+    def _leading(self, key: str) -> int | None:
+        origin = done(leading_origin(self._servers, key))
+        return origin[0] if origin is not None and len(origin) == 1 else None
+
     def _subscriber(self, who: SubscribingActor) -> SubscriberHistory:
         rules = who.rules
         try:
@@ -222,7 +227,9 @@ class LiveRun:
             found = {}
         named = done(group_names(self._servers, who.name))
         receipts = {
-            key: NotedReceipt(each.count, each.digest, each.joined, who.origins.get(key, 0), named.get(key, ""))
+            key: NotedReceipt(
+                each.count, each.digest, each.joined, who.origins.get(key, 0), named.get(key, ""), self._leading(key)
+            )
             for key, each in found.items()
         }
         names = [each.split()[1] for each in rules]
