@@ -247,7 +247,7 @@ CODES: dict[str, tuple[str, str]] = {
     "U121": ("The NATS client is not installed.", "`pip install 'fairlead[live]'`"),
     "U122": ("A rule emits an interval, which a log does not store.", "Emit the timestamps or a number, or subscribe with `emit=False`."),
     "U123": ("The log is in memory or in a file of one process, and Spark has several processes.", "Use a server: `fairlead up`."),
-    "U124": ("`to_log` of rules with `ORDER BY`: live subscribers store what such rules emit when it is final, by the blocks that released it, which relations on Spark do not say.", "Store them with a live subscriber, or write the relations to a table."),
+    "U124": ("`to_log` of rules with `ORDER BY`: what they emit is final by the order in which a log stored the events, and the relations are not what `match` returned for a frame of `log` with a definite start.", "`to_log(match(plan, log(spark, url, plan=plan)), plan, url)`, with nothing in between; publish events of files or tables first."),
     "U130": ("The HTTP server is not installed.", "`pip install 'fairlead[gateway,live]'`"),
     "U131": ("The Kafka client is not installed.", "`pip install 'fairlead[kafka,live]'`"),
     # ---- arguments, options and requests -------------------------------------------------------------------------------------

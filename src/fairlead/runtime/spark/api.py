@@ -14,6 +14,7 @@ from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.input.frames import input_of
 from fairlead.runtime.spark.job.batch_job import match_batch
+from fairlead.runtime.spark.log.provenance import note_relations
 from fairlead.runtime.spark.setup.readiness import require_session, require_store, warn_of_partitions
 from fairlead.runtime.spark.setup.workers import interpreter, require_workers
 from fairlead.runtime.spark.stream.frontier import frontier_of
@@ -95,7 +96,10 @@ def match(
         require_store(spark)
         warn_of_partitions(spark, sum(buckets or cores if each.is_keyed else 1 for each in groups), cores)
         with interpreter(spark):
-            return match_stream(plan, given, groups, buckets, cores, bound)
-    end, cores = until_microseconds(until), require_workers(spark)
-    with interpreter(spark):
-        return match_batch(plan, given, groups, cores, buckets or cores, end, observation)
+            relations = match_stream(plan, given, groups, buckets, cores, bound)
+    else:
+        end, cores = until_microseconds(until), require_workers(spark)
+        with interpreter(spark):
+            relations = match_batch(plan, given, groups, cores, buckets or cores, end, observation)
+    note_relations(relations, plan, frames)
+    return relations

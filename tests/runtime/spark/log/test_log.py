@@ -22,6 +22,7 @@ from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.export import export_events
 from fairlead.runtime.live.sync_client import SyncClient
 from fairlead.runtime.spark.log.options import log_options
+from fairlead.runtime.spark.log.source import LogSource, LogStreamReader
 from fairlead.transport.log.blocks.block import Block
 
 if TYPE_CHECKING:
@@ -259,6 +260,23 @@ def copy_log(fl: SyncClient, other: SyncClient) -> None:
             after = await other._client.log.append(block, after)
 
     other._call(write([each for each in fl._call(every_block(fl)) if each.type != "D"]))
+
+
+def test_a_stream_that_starts_with_new_events_reads_on_where_it_was(fl: SyncClient) -> None:
+    def reader() -> LogStreamReader:
+        source = LogSource({"url": fl.url, "types": "B", "start": "new"})
+        return source.streamReader(source.schema())
+
+    before = reader()
+    begun = before.initialOffset()
+    for number in range(3):
+        fl.publish("B", k=number, x=0, at="2026-01-01T00:00:00Z", wait=True)
+    resumed = reader()  # by the same query, from its checkpoint
+    end = resumed.latestOffset(begun)
+    found = [row["k"] for part in resumed.partitions(begun, end) for each in resumed.read(part) for row in each.to_pylist()]
+    assert found == [0, 1, 2]
+    for each in (before, resumed):
+        each.stop()
 
 
 def test_lost_blocks_are_an_error(spark: SparkSession, fl: SyncClient) -> None:

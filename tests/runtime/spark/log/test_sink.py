@@ -16,8 +16,10 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.log.frames import to_log
+from fairlead.runtime.spark.log.lineage_job import ordered_options
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.runtime.spark.log.outputs import kept
+from fairlead.runtime.spark.log.provenance import found_in_log, note_events, note_relations, note_same
 from fairlead.runtime.spark.log.sink import SinkRows, only_group, stored
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
@@ -126,9 +128,34 @@ async def _plan(log: MemoryLog) -> Plan:
     return await Registry(log).plan(RULES)
 
 
-@pytest.mark.parametrize("order", ["ORDER BY at DELAY 1 SECOND", "ORDER BY at DELAY 1 SECOND LATE REVISE WITHIN 1 MINUTE"])
-def test_relations_in_an_order_by_value_are_stored_by_live_subscribers_only(order: str) -> None:
-    plan = fairlead.compile(f"TYPE A (at TIMESTAMP) TIME at {order} SUBSCRIPTION S MATCH A a EMIT D (at = a.at)")
-    nothing: Any = None
-    with pytest.raises(UnsupportedError, match=f"U124 the rules say {order}"):
-        to_log(nothing, plan)
+class Frame:
+    """A stand-in for a frame of Spark."""
+
+    sparkSession = None
+
+
+def test_relations_of_rules_with_an_order_by_value_come_from_a_frame_of_a_log() -> None:
+    text = "TYPE A (at TIMESTAMP) TIME at ORDER BY at DELAY 1 SECOND SUBSCRIPTION S MATCH A a EMIT D (at = a.at)"
+    plan, told = fairlead.compile(text), {"url": "nats://nowhere", "rules": text, "start": "earliest"}
+
+    def refused(relations: Any, plan: Plan, code: str = "U124", kind: type[Exception] = UnsupportedError, **more: Any) -> None:
+        with pytest.raises(kind, match=code):
+            to_log(relations, plan, "nats://nowhere", **more)
+
+    def found(plan: Plan, **options: str) -> Any:
+        events, relations = Frame(), Frame()
+        if options:
+            note_events(events, options)
+        note_relations(relations, plan, events)
+        return relations
+
+    refused(found(plan), plan)  # of files
+    refused(found(plan, types="A", start="earliest"), plan)
+    refused(found(plan, **told | {"start": "new"}), plan)
+    refused(found(fairlead.compile(text.replace("1 SECOND", "2 SECONDS")), **told), plan)
+    refused(found(plan, **told), fairlead.compile(text.replace("ORDER BY at DELAY 1 SECOND", "")))
+    refused(found(plan, **told), plan, "A228", UsageError, start=4096)
+    same, counted = found(plan, **told), Frame()
+    note_same(counted, same)
+    assert found_in_log(counted) == found_in_log(same)
+    assert ordered_options(counted, plan, {"start": "0", "into": "Found"}) == told | {"into": "Found"}

@@ -52,9 +52,9 @@ def compared(table: pa.Table) -> pa.Table:
 class Driver:
     """The driver process with all its children, which it leaves behind neither alive nor dead."""
 
-    def __init__(self, master: str, folder: Path, *more: str) -> None:
+    def __init__(self, master: str, folder: Path, *more: str, module: str = "tests.runtime.spark.stream.crash_driver") -> None:
         self.folder = folder
-        command = [sys.executable, "-m", "tests.runtime.spark.stream.crash_driver", master, str(folder), *more]
+        command = [sys.executable, "-m", module, master, str(folder), *more]
         (folder / "tmp").mkdir(exist_ok=True)  # who is killed cannot clean up
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder / "tmp")}
         self.output = (folder / "output.txt").open("a")
@@ -104,8 +104,8 @@ def _command(process: int) -> bytes:
 
 
 @contextlib.contextmanager
-def driver(master: str, folder: Path, *more: str) -> Iterator[Driver]:
-    made = Driver(master, folder, *more)
+def driver(master: str, folder: Path, *more: str, **module: str) -> Iterator[Driver]:
+    made = Driver(master, folder, *more, **module)
     try:
         yield made
     finally:

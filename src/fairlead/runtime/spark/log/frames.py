@@ -11,7 +11,9 @@ from fairlead.model.arguments import require_plan
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.event_table import STREAM, only_group, only_stream, selection_of
 from fairlead.runtime.spark.failures import coded_errors
+from fairlead.runtime.spark.log.lineage_job import block_writer, ordered_options
 from fairlead.runtime.spark.log.options import log_options
+from fairlead.runtime.spark.log.provenance import found_in_log, note_events
 from fairlead.runtime.spark.setup.jvm import make_active
 from fairlead.runtime.spark.setup.workers import interpreter, is_remote, require_workers
 
@@ -24,10 +26,12 @@ def register_log(spark: SparkSession) -> None:
 
     A writer looks for its format in the session that is active in its thread of the JVM.
     """
+    from fairlead.runtime.spark.log.block_source import BlockSource, CutSource
     from fairlead.runtime.spark.log.source import LogSource
 
     with interpreter(spark):
-        spark.dataSource.register(LogSource)
+        for each in (LogSource, BlockSource, CutSource):
+            spark.dataSource.register(each)
     if not is_remote(spark):
         make_active(spark)
 
@@ -76,7 +80,9 @@ def log(
     log_options(told)
     register_log(spark)
     with coded_errors():
-        return (spark.readStream if stream else spark.read).format("fairlead").options(**told).load()
+        frame = (spark.readStream if stream else spark.read).format("fairlead").options(**told).load()
+    note_events(frame, told)
+    return frame
 
 
 def _named(frame: DataFrame, stream: str) -> DataFrame:
@@ -100,21 +106,41 @@ def to_log(
         fl.to_log(relations, plan, url).option("checkpointLocation", …).start()      # a stream
         fl.to_log(relations, plan, url).save()                                        # a batch
 
-    Derived events have the same ids as those that live subscribers with the same rules store. With `into`, the relations
+    Derived events are those that live subscribers with the same rules store, in the same blocks. With `into`, the relations
     themselves are stored as events of that type too (sink.py). `start` is the position at which the events started. `name`
     distinguishes the streams of one plan: each has its own place in its checkpoint.
+
+    Rules with ORDER BY: `relations` is what `match` returned for a frame of `log`. What is final follows from the log, so the
+    job reads it itself, from where that frame starts, and does not compute the relations (lineage_job.py). Events are stored
+    once they are final; with `into`, every delivery, also those that take a relation back (`sign` is -1). `name` has no effect.
     """
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
-    if plan.order is not None:
-        problem = f"the rules say {plan.order}, and live subscribers store what such rules emit by the blocks that released it"
-        raise UnsupportedError("U124", problem, "store them with a live subscriber, or write the relations to a table")
-    only_stream(selection_of(plan))  # the merged order of several streams is not known on Spark
     told = options | {"rules": plan.text, "start": str(start)}
     for option, value in (("url", url), ("sink", name), ("into", into)):
         if value is not None:
             told[option] = value
     log_options(told)
+    if plan.order is not None:
+        return _ordered_writer(relations, plan, told)
+    _require_order_of_log(relations)
+    only_stream(selection_of(plan))  # the merged order of several streams is not known on Spark
     register_log(relations.sparkSession)
     if relations.isStreaming:
         return relations.writeStream.format("fairlead").outputMode("append").options(**told)
     return relations.write.format("fairlead").mode("append").options(**told)
+
+
+def _require_order_of_log(relations: DataFrame) -> None:
+    known = found_in_log(relations)
+    if known is not None and known.plan.order is not None:
+        problem = (
+            f"match put the events in another order than the log ({known.plan.order}), and to_log was given rules without it"
+        )
+        raise UnsupportedError("U124", problem, "say ORDER BY in the rules, or match(…, position='position')")
+
+
+def _ordered_writer(relations: DataFrame, plan: Plan, told: dict[str, str]) -> Any:
+    options = ordered_options(relations, plan, told)
+    register_log(relations.sparkSession)
+    with coded_errors():
+        return block_writer(relations, options)

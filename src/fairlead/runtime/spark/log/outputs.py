@@ -29,6 +29,8 @@ MICROSECOND = timedelta(microseconds=1)
 KEPT = ("subscription", "relation_id", "branch", "completed_at", "turn", "members", "emitted")
 RELATION = "(subscription STRING, relation_id STRING, branch INT, completed_at BIGINT, positions STRING)"
 """The attributes of a relation as an event; `positions` with commas between them."""
+DELIVERY = f"{RELATION[:-1]}, sign INT)"
+"""The attributes of a delivery of rules with ORDER BY: `sign` is -1 if it takes the relation back, otherwise 1."""
 Marks = Mapping[str, tuple[int, int]]
 """By source: the number of the next block, and the sequence of its first event."""
 
@@ -43,8 +45,8 @@ class Output:
     of: EmittingSubscription | None
 
     def batch(self, rows: pa.Table, layout: ResultLayout) -> pa.RecordBatch:
-        columns = self._emitted(rows, layout) if self.of is not None else _told(rows)
         schema = arrow_schema(self.type)
+        columns = self._emitted(rows, layout) if self.of is not None else _told(rows, schema)
         made = [_one(column).cast(field.type) for column, field in zip(columns, schema, strict=True)]
         at = self.type.time_index
         if self.of is not None and at is not None and made[at].null_count:
@@ -72,12 +74,20 @@ class Output:
         return arrow_array(found, self.type.attributes[self.type.time_index or 0].type)
 
 
-def _told(rows: pa.Table) -> Iterator[pa.Array]:
-    for name in ("subscription", "relation_id", "branch", "completed_at"):
-        yield rows.column(name)
+def source_of_relations(digest: str, origin: str) -> str:
+    """The source of the relations of a subscription. `origin`: the name of the place where they begin."""
+    return f"r-{digest[:24]}-{origin}"
+
+
+def _told(rows: pa.Table, schema: pa.Schema) -> Iterator[pa.Array]:
+    """The type may have attributes that were declared since: nothing is taken back without ORDER BY."""
+    columns = {name: rows.column(name) for name in ("subscription", "relation_id", "branch", "completed_at")}
     members = _one(rows.column("members"))
     positions = pc.struct_field(members.values, ["position"])
-    yield pc.binary_join(pa.ListArray.from_arrays(members.offsets, positions.cast(pa.string())), ",")
+    columns["positions"] = pc.binary_join(pa.ListArray.from_arrays(members.offsets, positions.cast(pa.string())), ",")
+    columns["sign"] = pa.repeat(pa.scalar(1, pa.int32()), len(rows))
+    for field in schema:
+        yield columns.get(field.name, pa.nulls(len(rows), field.type))
 
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -29,18 +29,19 @@ from fairlead.model.blobs import packed, unpacked
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.live.core.derived_blocks import emitting_of
 from fairlead.runtime.live.core.event_table import only_group, only_stream, selection_of
-from fairlead.runtime.live.core.stream_groups import origin_name
+from fairlead.runtime.live.core.stream_groups import Origin, groups_of, origin_name
 from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.subscriber.leading_lineage import LeadingLineage
+from fairlead.runtime.spark.log.block_rows import blocks_in
 from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, LogLink
 from fairlead.runtime.spark.log.options import LogOptions
-from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
+from fairlead.runtime.spark.log.outputs import DELIVERY, RELATION, Marks, Output, blocks_of, kept, source_of_relations
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_store import Tails
 from fairlead.transport.log.entry_values import NOTHING, entry_value
 from fairlead.transport.log.names import SINKS as TABLE
-from fairlead.transport.log.names import checked
+from fairlead.transport.log.names import checked, is_derived
 from fairlead.transport.log.protocol import Conflict, Log
 
 SINK = {"batch": int, "begin": {str: [int]}, "end": (NOTHING, {str: [int]})}
@@ -82,6 +83,12 @@ def found(batches: Iterator[pa.RecordBatch]) -> SinkRows:
     return SinkRows(None if table is None or not table.num_rows else packed(table))
 
 
+def rows_of(batches: Iterator[pa.RecordBatch]) -> SinkRows:
+    """Rows of blocks (block_rows.py)."""
+    some = [each for each in batches if each.num_rows]
+    return SinkRows(packed(pa.Table.from_batches(some)) if some else None)
+
+
 async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: int | None) -> None:
     """Store the relations of the tasks, of a micro-batch or (None) of a whole job. Raises StateError, LogError, UsageError."""
     assert isinstance(asked.what, str)
@@ -103,17 +110,45 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     made = [Output(each.subscription.name, each.type, each.source, each) for each in emitting]
     streams = await open_streams(log, group.sources)
     leading = LeadingLineage(log, group, streams, group.key(streams), emits=True)
-    if emitting and await leading.beside((origin,)) != (origin,):
-        problem = f"other subscribers store what these rules emit, and did not start at position {origin}"
-        raise UsageError("A228", problem, "start where they did, or let them store it")
+    if emitting:
+        await _require_leading(leading, (origin,))
     if asked.into is not None:
         registry = Registry(log)
         await registry.declare(f"TYPE {asked.into} {RELATION}")
         told = registry.catalogue[asked.into]
-        made += [Output(each.name, told, f"r-{each.digest[:24]}-{origin:x}", None) for each in plan.subscriptions]
+        name = origin_name((origin,))
+        made += [Output(each.name, told, source_of_relations(each.digest, name), None) for each in plan.subscriptions]
     if not made:
         raise UsageError("A229", "the rules emit nothing that could be stored", 'name a type for the relations: into="Name"')
     return made
+
+
+async def store_made(log: Log, asked: LogOptions, messages: Sequence[Any]) -> None:
+    """Store the blocks that tasks have made, of rules with ORDER BY: they have their numbers. Raises StateError, LogError,
+    UsageError."""
+    assert isinstance(asked.what, str)
+    tables = [unpacked(each.rows) for each in messages if each is not None and each.rows is not None]
+    made = [each for table in tables for each in blocks_in(table)]
+    if not made:
+        return
+    registry = Registry(log)
+    groups = groups_of(await registry.plan(asked.what))
+    if asked.into is not None:
+        await registry.declare(f"TYPE {asked.into} {DELIVERY}")
+    emitted = {each.lineage: each.origin for each in made if is_derived(each.block.source)}
+    for group in groups:
+        streams = await open_streams(log, group.sources)
+        key = group.key(streams)
+        if key in emitted:
+            await _require_leading(LeadingLineage(log, group, streams, key, emits=True), emitted[key])
+    await store(log, sorted((each.block for each in made), key=lambda each: (each.source, each.number)))
+
+
+async def _require_leading(leading: LeadingLineage, origin: Origin) -> None:
+    if await leading.beside(origin) != origin:
+        begins = " and ".join(map(str, origin))
+        problem = f"other subscribers store what these rules emit, and did not start at position {begins}"
+        raise UsageError("A228", problem, "start where they did, or let them store it")
 
 
 async def store(log: Log, blocks: Sequence[Block]) -> None:

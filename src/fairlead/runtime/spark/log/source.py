@@ -219,10 +219,12 @@ def batches(asked: LogOptions, extent: Extent, part: LogPartition, *, pulses: bo
     if part.after >= part.last:
         return
     table, at = _table(extent, asked, pulses), part.stream
+    # every other start is that of a block; and a stream that began with new events has come further when it is resumed
+    first = extent.firsts[at] if isinstance(asked.start, int) else 0
     with LogLink(asked) as link:
         link.call(lambda log: same_stream(log, extent))
         for some in link.blocks(extent.streams[at], part.after, part.last):
-            yield from table.batches(some, extent.firsts[at], at)
+            yield from table.batches(some, first, at)
 
 
 def _table(extent: Extent, asked: LogOptions, pulses: bool = False) -> EventTable:

@@ -47,7 +47,7 @@ class Sequencer(StatefulProcessor):
         from fairlead.runtime.spark.stream.sequencing import Sequencing
         from fairlead.runtime.spark.stream.stream_job import APART, COUNTED
 
-        sequencing = Sequencing(self.setup.content, _state(self.state))
+        sequencing = Sequencing(self.setup.content, state_of(self.state))
         arrivals: dict[str, list[pa.Table]] = {}
         for row in rows:
             if row.type == UNPLACED:
@@ -59,7 +59,7 @@ class Sequencer(StatefulProcessor):
         change = None if sequencing.change is None else json.dumps(asdict(sequencing.change))
         counts = {"held": sequencing.held(), "kept": sequencing.kept(), "ties": sequencing.ties, "change": change}
         yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", **counts)
-        _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
+        update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 
     def close(self) -> None:
         pass
@@ -96,10 +96,10 @@ class MatchProcessor(StatefulProcessor):
             buckets, whose = row.buckets, row.whose
             tables.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         setup = self.setup.content
-        task = resumed(setup, target, buckets, _state(self.state), whose)
+        task = resumed(setup, target, buckets, state_of(self.state), whose)
         for blob in fed(setup, task, tables):
             yield Row(blob=blob)
-        _update(
+        update(
             self.state,
             kept(setup, target, task),
             "what the matcher remembers",
@@ -110,12 +110,12 @@ class MatchProcessor(StatefulProcessor):
         pass
 
 
-def _state(held: ValueState) -> bytes | None:
+def state_of(held: ValueState) -> bytes | None:
     found = held.get() if held.exists() else None
     return None if found is None else bytes(found[0])
 
 
-def _update(held: ValueState, state: bytes, what: str, fix: str) -> None:
+def update(held: ValueState, state: bytes, what: str, fix: str) -> None:
     if len(state) > STATE_BYTES_MAX:
         raise StateError("S113", f"{what} has {len(state):,} bytes, and the limit is {STATE_BYTES_MAX:,}", fix)
     held.update((state,))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError
 from fairlead.model.plans.plan import Plan
+from fairlead.runtime.spark.log.provenance import note_same
 from fairlead.runtime.spark.output.views import ADDED, AHEAD, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED
 from fairlead.runtime.spark.stream.resumption import RuleChange
 from fairlead.runtime.spark.stream.stream_job import ORDER
@@ -202,7 +203,9 @@ def observed(relations: DataFrame, plan: Plan) -> DataFrame:
     counts = [F.count_if(verdict == each).alias(each) for each in COUNTED]
     for number, each in enumerate(plan.subscriptions):
         counts.append(F.count_if((verdict == IN_ORDER) & (subscription == each.name)).alias(f"relations_{number}"))
-    return relations.observe(OBSERVED, *counts)
+    counted = relations.observe(OBSERVED, *counts)
+    note_same(counted, relations)
+    return counted
 
 
 def observed_input(events: DataFrame) -> DataFrame:
