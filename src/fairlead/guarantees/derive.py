@@ -115,8 +115,9 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:
             shape = shape_of(branch, plan.catalogue)
-            cell = clause_cell(subscription, branch)
-            shown = load_clause_traces().loss(clause, cell, wanted, shape)
+            cells = dict.fromkeys((cell_of(subscription, branch), clause_cell(subscription, branch)))
+            traces = (load_clause_traces().loss(clause, cell, wanted, shape) for cell in cells)
+            shown = next((each for each in traces if each is not None), None)
             if shown is None and table_of(cell_of(subscription, branch)) is not load_table():
                 shown = load_clause_traces().loss_anywhere(clause, wanted, shape)
             if shown is not None:

@@ -82,8 +82,9 @@ class AddedClause(Enum):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells that the clause goes with: CONTIGUOUS is not supported with runs."""
-        return tuple((m, d) for m in PAPER_MATCHINGS for d in PAPER_DISPOSALS if not (self.of_runs and m.contiguous))
+        """The cells that the clause goes with: CONTIGUOUS is not supported with runs, and RETAIN goes with NONE."""
+        found = [(m, d) for m in PAPER_MATCHINGS for d in PAPER_DISPOSALS if not (self.of_runs and m.contiguous)]
+        return (*found, *((m, Disposal.NONE) for m in PAPER_MATCHINGS if self.retains))
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def run_world(world: ClauseWorld, cell: Cell, with_clause: bool = True) -> Trace
 
 LINKED = Pattern((("A", 1), ("B", 1)), (), ((0, "<", 1),))
 PAIR, LAST = Pattern((("A", 1), ("B", 1))), Pattern((("E", 1),))
-SIBLINGS = Scenario("sibling", PAIR, LAST, (), cut=1)
+SIBLINGS, PARTED = (Scenario("sibling", PAIR, LAST, (), cut=cut) for cut in (1, 2))
 EQUAL = Pattern((("A", 1), ("B", 1)), (), ((0, "=", 1),))
 TWO, ONE, FURTHER = Pattern((("A", 2),)), Pattern((("A", 1),)), Pattern((("D", 1),))
 UNLIKE = tuple(Pattern((("A", 2),), ((slot, "=", 3),)) for slot in (0, 1))
@@ -335,6 +336,8 @@ DIRECTED_CLAUSES = (
     ),
     *(_kept_of(each, Scenario("extended", TWO, FURTHER, ()), "A:0,0,10 A:0,0,6 A:0,0,10 D:0,0,12", "A") for each in BY_TIME),
     *(_kept_of(each, Scenario("extended", PAIR, FURTHER, ()), "A:0,0,1 B:0,0,1 A:0,0,11 D:0,0,11", "A") for each in BY_TIME),
+    replace(_kept_of(AddedClause.RETAIN_EVENTS, PARTED, "B A B E B E", "B"), where=True),
+    _kept_of(AddedClause.RETAIN_TIME, PARTED, "B A:0,0,5 B:0,0,5 E:0,0,5 B:0,0,6 E:0,0,6", "B"),
     _read(_same(PAIR), "A:0,0 A:0,1 B B B", "A"),
     _read(_same(EQUAL), "A:1,0 A:2,1 B:2,0 B:1,0", "A"),
     _read(_same(EQUAL), "A:1,0 A:2,0 B:1,0", "A", period=3),
