@@ -62,6 +62,7 @@ _BY_CONSTRUCT: tuple[tuple[Construct, Property, str], ...] = (
     ),
     (Construct.ENDLESS, Property.CONJUNCTION_VALIDITY, "a run that has no last event is never delivered"),
     (Construct.ENDLESS, Property.EVENT_VALIDITY, "a run that has no last event is never delivered"),
+    (Construct.PER, Property.CONJUNCTION_VALIDITY, "a key of which no further event comes does not decide what it has begun"),
     *(
         (
             Construct.PER,
