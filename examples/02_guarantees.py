@@ -20,7 +20,8 @@ Prints:
     type total order is lost by DISPOSAL INFIX:
     an event that a relation passed over stays queued and is delivered after a newer one of its type
 
-    A stored case of MATCHING FIRST, DISPOSAL INFIX for several types, one instance each, conditions between types. Its types, conditions and values are its own, not those of Loose.
+    A stored case of MATCHING FIRST, DISPOSAL INFIX for several types, one instance each, conditions between types.
+    Its types, conditions and values are its own, not those of Loose.
 
     TYPE A (x INT)
     TYPE B (x INT)

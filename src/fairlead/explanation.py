@@ -302,7 +302,7 @@ def _case_text(subscription: Subscription, guarantee: Guarantee) -> str:
         return f"There is no stored case: {guarantee.reason}."
     same = case.cell == f"{subscription.matching.code}-{subscription.disposal.code}"
     differing = f"{'' if same else 'options, '}types, conditions and values"
-    return f"A stored case of {case.about}. Its {differing} are its own, not those of {subscription.name}.\n\n{case}"
+    return f"A stored case of {case.about}.\nIts {differing} are its own, not those of {subscription.name}.\n\n{case}"
 
 
 def _runtime(name: Runtime | str) -> Runtime:

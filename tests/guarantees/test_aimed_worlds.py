@@ -1,5 +1,5 @@
-"""Rules with tables, bounds and timers, drawn so that they meet what they could lose: what is said to be kept is never violated,
-and a verdict that says too much is found out."""
+"""Rules with tables, bounds and timers, drawn so that they meet what they could lose: what is said to be kept is never
+violated, and a verdict that says too much is found out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def judged(kind: str, count: int, verdicts_of: Verdicts = derive) -> set[Propert
     for seed in range(count):
         world = aimed_world(kind, seed)
         plan = compiled(world.text)
-        said = {name: [each for each in some if each.property not in UNJUDGED[kind]] for name, some in verdicts_of(plan).items()}
+        verdicts = verdicts_of(plan).items()
+        said = {name: [each for each in some if each.property not in UNJUDGED[kind]] for name, some in verdicts}
         found |= violates_only_what_is_lost(world.text, plan, said, world.records, world.publishers)
     return found
 
@@ -42,6 +43,7 @@ def test_what_is_said_to_be_kept_is_never_violated(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_verdict_that_leaves_out_the_clause_is_found_out(kind: str) -> None:
     """As if TABLE, RETAIN or AFTER cost nothing."""
+
     def bare(branch: Branch) -> Branch:
         return replace(branch, tables=(), retained=(), clauses=tuple(each for each in branch.clauses if not each.waits))
 
@@ -49,6 +51,5 @@ def test_a_verdict_that_leaves_out_the_clause_is_found_out(kind: str) -> None:
         plain = [replace(each, branches=tuple(map(bare, each.branches))) for each in plan.subscriptions]
         return dict(derive(replace(plan, subscriptions=tuple(plain))))
 
-    with pytest.raises(AssertionError, match="Verdict.KEPT"):
+    with pytest.raises(AssertionError, match=r"Verdict\.KEPT"):
         judged(kind, WORLDS, without)
-

@@ -37,7 +37,9 @@ TABLE_REASONS: Mapping[Property, str] = {
     Property.EVENT_VALIDITY: "a new event replaces the one of its key in the table, whether or not that was read",
     Property.COVERING_AGREEMENT: "an extended pattern matches later, when its table has other events",
     Property.CONJUNCTION_TOTAL_ORDER: "two subscribers that extend the same pattern read the table at different times",
-    **dict.fromkeys(ORDERS_OF_A_TYPE, "an older event can be read, or wait for what a table lacks, until newer ones are delivered"),
+    **dict.fromkeys(
+        ORDERS_OF_A_TYPE, "an older event can be read, or wait for what a table lacks, until newer ones are delivered"
+    ),
 }
 
 

@@ -77,13 +77,15 @@ ABSENCE_REASONS: Mapping[Property, str] = {
     Property.CONJUNCTION_VALIDITY: "a relation that is cancelled has consumed its members, and the same unlucky choice can be "
     "made every time",
     Property.EVENT_VALIDITY: "a relation that is cancelled has consumed its members",
-    Property.COVERING_AGREEMENT: "an extended pattern reads more types, decides at an earlier event and can miss a cancellation",
+    Property.COVERING_AGREEMENT: "an extended pattern reads more types, decides at an earlier event and can miss a "
+    "cancellation",
     **dict.fromkeys(ORDERS, _BY_DEADLINE),
 }
 TIMER_REASONS: Mapping[Property, str] = {
     Property.CONJUNCTION_VALIDITY: "if every match chooses an event whose time does not pass, all relations wait",
     Property.EVENT_VALIDITY: "a matched event waits with its relation, and is not delivered if no later time comes",
-    Property.COVERING_AGREEMENT: "an extended pattern reads more types, so time can pass for it and stand still for the plain one",
+    Property.COVERING_AGREEMENT: "an extended pattern reads more types, so time can pass for it and stand still for the plain "
+    "one",
     **dict.fromkeys(ORDERS, _BY_DEADLINE),
 }
 

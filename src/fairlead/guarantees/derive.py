@@ -1,8 +1,8 @@
 """The fourteen verdicts of every subscription of a plan.
 
     1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, AFTER, LIMIT,
-       PER, runs, HAVING, RETAIN, TABLE, runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json,
-       runtimes.json). A branch that is a sequence has one rule (sequences.py).
+       PER, runs, HAVING, RETAIN, TABLE, runtime. A rule's claim is a loss only if a stored trace shows it (table.json,
+       clauses.json, runtimes.json). A branch that is a sequence has one rule (sequences.py).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 

@@ -1,5 +1,5 @@
-"""The losses caused by WITHIN, PER, WITHOUT … WITHIN, AFTER, overlapping types, runs, RETAIN and tables, by search: a trace for every
-loss that the rules claim.
+"""The losses caused by WITHIN, PER, WITHOUT … WITHIN, AFTER, overlapping types, runs, RETAIN and tables, by search: a trace for
+every loss that the rules claim.
 
     python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 [--write]
 

@@ -137,7 +137,9 @@ class ClauseWorld:
     @property
     def types(self) -> tuple[str, ...]:
         named = {name for process in self.base.processes for pattern in process for name, _ in pattern.types}
-        named |= {each.type for each in self.happenings} - {CLOCK} | ({FORBIDDEN} if self.clause is AddedClause.ABSENCE else set())
+        named |= {each.type for each in self.happenings} - {CLOCK} | (
+            {FORBIDDEN} if self.clause is AddedClause.ABSENCE else set()
+        )
         return tuple(sorted(named | {name for name in self.overlap if name}))
 
     def declarations(self, with_clause: bool = True) -> list[str]:
@@ -436,7 +438,9 @@ def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number
             return None
         some = 2 if len(names) > 2 and len(single) > 1 and chance.random() < 0.3 else 1
         tables = tuple(sorted(chance.sample(single, some)))
-    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs, bounded, tables)
+    return ClauseWorld(
+        clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs, bounded, tables
+    )
 
 
 def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:
