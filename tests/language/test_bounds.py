@@ -164,6 +164,7 @@ def test_guarantees_promise_nothing_that_no_search_has_shown() -> None:
 VALIDITIES = {Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY}
 ORDERS = {Property.TYPE_TOTAL_ORDER, Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER}
 PARTS, COVERING = {Property.CONJUNCTION_TOTAL_ORDER}, {Property.COVERING_AGREEMENT}
+NEIGHBOURS = "A a[2] WHERE a[2].v = 3 MATCHING FIRST CONTIGUOUS DISPOSAL FIRST PREFIX"
 READ = {Property.NO_DUPLICATION, Property.NO_DUPLICATION_IN_PLACE, *VALIDITIES, *COVERING}
 
 
@@ -213,6 +214,9 @@ def test_no_event_is_promised_a_delivery_where_a_condition_ties_all_to_the_table
         ("A a[2] AND B b[2] RETAIN a 2 EVENTS BATCH", {Property.EVENT_VALIDITY, *COVERING}),
         ("A a[2] AND B b[2] RETAIN a 2 EVENTS BATCH, b 2 EVENTS BATCH", VALIDITIES | COVERING),
         ("A a AND B b RETAIN a 5 SECONDS BATCH", VALIDITIES | COVERING),
+        (f"{NEIGHBOURS} RETAIN a 2 EVENTS", {Property.NO_DUPLICATION, *VALIDITIES}),
+        (f"{NEIGHBOURS} RETAIN a 2 EVENTS BATCH", {Property.NO_DUPLICATION, *VALIDITIES, *COVERING}),
+        ("A a AND B b WHERE a.k = b.k RETAIN a 1 EVENT", {Property.CONJUNCTION_VALIDITY, *COVERING}),
         ("A a AND B b RETAIN a 2 EVENTS DISPOSAL INFIX", {Property.EVENT_VALIDITY, *COVERING}),
         ("A a AND B b RETAIN a 2 EVENTS DISPOSAL INFIX POSTFIX", {Property.EVENT_VALIDITY, *COVERING}),
         ("A a[3] WHERE a[2].v = 1 RETAIN a 3 EVENTS", VALIDITIES | COVERING),
@@ -220,6 +224,12 @@ def test_no_event_is_promised_a_delivery_where_a_condition_ties_all_to_the_table
 )
 def test_what_a_bound_loses(rules: str, also: set[Property]) -> None:
     assert lost(S + rules) == also
+
+
+def test_what_no_argument_covers_is_not_promised() -> None:
+    """A kept element stays queued, and a run may be asked for before its events have come."""
+    assert lost(S + "A a AND B b KEEP a DISPOSAL INFIX RETAIN b 2 EVENTS") >= PARTS
+    assert lost(S + "A a+ AND T t") >= ORDERS
 
 
 def test_what_a_bound_loses_has_a_trace_or_says_that_it_is_not_shown() -> None:
