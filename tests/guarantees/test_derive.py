@@ -205,13 +205,6 @@ def test_limits_are_told_apart_where_much_is_judged_together() -> None:
     assert lost(rules, "R")["conjunction validity"] == "LIMIT 3"
 
 
-def test_tables_are_told_apart_where_much_is_judged_together() -> None:
-    tables = "TABLE AT KEY (k) FROM A TABLE BT KEY (k) FROM B "
-    rules = f"{tables}SUBSCRIPTION S MATCH AT a AND B b SUBSCRIPTION R MATCH A a AND B b"
-    assert "no duplication" in lost(rules)
-    assert lost(rules, "R") == {}
-
-
 def test_a_disjunction_keeps_what_all_its_branches_keep() -> None:
     found = verdicts("SUBSCRIPTION S MATCH A a OR B b AND C c WHERE b.x < c.x")
     assert found[Property.COVERING_AGREEMENT].clause == "WHERE b.x < c.x"

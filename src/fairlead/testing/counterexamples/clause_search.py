@@ -24,7 +24,6 @@ from fairlead.guarantees.options import entry_for
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.clause_worlds import (
-    DIRECTED_CLAUSES,
     AddedClause,
     ClauseWorld,
     Happening,
@@ -32,6 +31,7 @@ from fairlead.testing.counterexamples.clause_worlds import (
     plan_of_world,
     run_world,
 )
+from fairlead.testing.counterexamples.directed_clauses import DIRECTED_CLAUSES
 from fairlead.testing.counterexamples.random_scenarios import JUDGED, ORDERS
 from fairlead.testing.counterexamples.scenarios import Pattern
 from fairlead.testing.counterexamples.search import CELLS, CONFIRMING, LIVENESS, PaperCell, cell_code, same_violation
