@@ -1,5 +1,5 @@
 """Random rules in which a table, a bound or a timer meets what could be lost by it: two keys whose events replace one another
-between arrivals, conditions that they pass only now and then, several tables, late times, extensions and siblings.
+between arrivals, conditions that they pass at some times only, several tables, late times, extensions and siblings.
 
 Takes: a seed and what to draw. Gives: the text of three subscriptions that extend one prefix and an observer, and a stream.
 """

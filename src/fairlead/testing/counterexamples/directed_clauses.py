@@ -3,7 +3,7 @@
 Events that are far too late; keys that complete in opposite orders for two subscribers; one that waits for its deadline while
 the other has not begun to; the same unlucky choice in every round, by the order of the queue, by a condition, or because two
 members decide on the cancellation; a queue from which events leave before their partners come, or find others; a table in
-which events are replaced, or whose events pass the conditions only now and then.
+which events are replaced, or whose events pass the conditions at some times only.
 """
 
 from __future__ import annotations
