@@ -19,6 +19,10 @@ Prints:
 
     type total order is lost by DISPOSAL INFIX:
     an event that a relation passed over stays queued and is delivered after a newer one of its type
+
+    A stored case of MATCHING FIRST, DISPOSAL INFIX for several types, one instance each, conditions between types.
+    Its types, conditions and values are its own, not those of Loose.
+
     TYPE A (x INT)
     TYPE B (x INT)
 
@@ -63,7 +67,7 @@ for strict, loose in zip(plan.guarantees["Strict"], plan.guarantees["Loose"], st
     print(f"{strict.property:<24} {strict.verdict:<6} {loose.verdict}")
 
 lost = next(each for each in plan.guarantees["Loose"] if each.property == "type total order")
-print(f"\n{lost.property} is lost by {lost.clause}:\n{lost.reason}")
+print(f"\n{lost.property} is lost by {lost.clause}:\n{lost.reason}\n")
 explanation = fairlead.explain(plan, "Loose", counterexamples=lost.property)
 (trace,) = explanation.counterexamples.values()
 print(trace)

@@ -291,8 +291,18 @@ def explain(
     for each in chosen:
         for guarantee in plan.guarantees.get(each.name, ()):
             if guarantee.property in wanted and not guarantee.kept:
-                found[each.name, guarantee.property] = str(counterexample_named(guarantee.trace))
+                found[each.name, guarantee.property] = _case_text(each, guarantee)
     return Explanation(plan, chosen, found, where)
+
+
+def _case_text(subscription: Subscription, guarantee: Guarantee) -> str:
+    """The stored case of a loss, and how far it is the subscription's own."""
+    case = counterexample_named(guarantee.trace) if guarantee.trace else None
+    if case is None:
+        return f"There is no stored case: {guarantee.reason}."
+    same = case.cell == f"{subscription.matching.code}-{subscription.disposal.code}"
+    differing = f"{'' if same else 'options, '}types, conditions and values"
+    return f"A stored case of {case.about}.\nIts {differing} are its own, not those of {subscription.name}.\n\n{case}"
 
 
 def _runtime(name: Runtime | str) -> Runtime:

@@ -116,9 +116,28 @@ def test_a_counterexample_is_shown_on_demand_only(plan: fairlead.Plan) -> None:
 def test_what_a_clause_loses_has_a_trace_too() -> None:
     keyed = fairlead.compile("TYPE A (k INT) TYPE B (k INT) SUBSCRIPTION S MATCH A a AND B b PER k")
     text = str(fairlead.explain(keyed, counterexamples="type total order"))
-    assert "counterexample to type total order\n    TYPE A (k INT, x INT)" in text
+    assert (
+        "counterexample to type total order\n    A stored case of PER with MATCHING FIRST, DISPOSAL PREFIX INFIX for several"
+        in text
+    )
+    assert "Its types, conditions and values are its own, not those of S." in text
+    assert "\n    TYPE A (k INT, x INT)" in text
     assert "PER k" in text
     assert "type total order is violated: p1 delivers" in text
+
+
+def test_a_counterexample_says_what_it_is_a_case_of_and_that_there_is_none() -> None:
+    types = "TYPE A (x INT) TYPE B (x INT) SUBSCRIPTION S MATCH "
+    further = fairlead.compile(types + "A a AND B b MATCHING ALL DISPOSAL ADVANCE 2")
+    other = str(fairlead.explain(further, counterexamples=True))
+    assert "Its options, types, conditions and values are its own, not those of S." in other
+    sequence = fairlead.compile(types + "A a NEXT B b DISPOSAL FIRST PREFIX")
+    run = str(fairlead.explain(sequence, counterexamples="no duplication"))
+    assert "A stored case of a sequence of NEXT with MATCHING FIRST, DISPOSAL FIRST PREFIX." in run
+    having = fairlead.compile(types + "A a+ AND B b HAVING count(a) >= 2 MATCHING RECENT")
+    texts = fairlead.explain(having, counterexamples=True).counterexamples.values()
+    assert not any("None" in each for each in texts)
+    assert any(each.startswith("There is no stored case: not shown to be kept") for each in texts)
 
 
 def test_guarantees_are_those_of_the_runtime_that_is_asked_for() -> None:

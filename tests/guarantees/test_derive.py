@@ -186,6 +186,25 @@ def test_a_timer_loses_what_an_absence_loses() -> None:
     assert set(beside.values()) == {"WITHOUT N n WITHIN 1 HOUR OF a"}
 
 
+@pytest.mark.parametrize("waiting", ["AFTER 1 SECOND OF {}", "WITHOUT N n{} WITHIN 1 SECOND OF {}"])
+def test_every_event_gets_its_turn_only_if_one_member_decides(waiting: str) -> None:
+    a, b = (waiting.replace("n{}", f"n{name}").format(name) for name in "ab")
+    alone, both = (lost(f"SUBSCRIPTION S MATCH A a AND B b {clauses}") for clauses in (a, f"{a} {b}"))
+    assert "conjunction validity" not in alone
+    assert "conjunction validity" in both
+
+
+def test_a_limit_loses_covering_agreement_where_an_extension_passes_over_relations() -> None:
+    found = [lost(f"SUBSCRIPTION S MATCH A a LIMIT 2 DISPOSAL {each}") for each in ("INFIX POSTFIX", "INFIX")]
+    assert ["covering agreement" in each for each in found] == [True, False]
+
+
+def test_limits_are_told_apart_where_much_is_judged_together() -> None:
+    rules = "SUBSCRIPTION S MATCH A a AND B b SUBSCRIPTION R MATCH A a AND B b LIMIT 3"
+    assert "conjunction validity" not in lost(rules)
+    assert lost(rules, "R")["conjunction validity"] == "LIMIT 3"
+
+
 def test_a_disjunction_keeps_what_all_its_branches_keep() -> None:
     found = verdicts("SUBSCRIPTION S MATCH A a OR B b AND C c WHERE b.x < c.x")
     assert found[Property.COVERING_AGREEMENT].clause == "WHERE b.x < c.x"

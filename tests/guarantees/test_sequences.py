@@ -204,6 +204,46 @@ def test_a_disposal_is_to_blame_where_the_default_would_keep_it(text: str, claus
     assert verdicts(text)[Property.NO_DUPLICATION].clause == clause
 
 
+CONJUNCTION_VALIDITY, COVERING = Property.CONJUNCTION_VALIDITY, Property.COVERING_AGREEMENT
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "argued"),
+    [
+        ("A a NEXT B b", CONJUNCTION_VALIDITY, True),
+        ("A a NEXT B b LIMIT 2", CONJUNCTION_VALIDITY, False),
+        ("A a{1,2} LONGEST", CONJUNCTION_VALIDITY, True),
+        ("A a{1,2} LONGEST PER k", CONJUNCTION_VALIDITY, False),
+        ("A a{1,2} LONGEST WITHIN 5 SECONDS", CONJUNCTION_VALIDITY, False),
+        ("(A a ELSE B b) THEN C c NEXT D d", CONJUNCTION_VALIDITY, True),
+        ("(A a ELSE B b{1,2}) THEN C c NEXT D d", CONJUNCTION_VALIDITY, False),
+        ("(A a THEN B b) ELSE (A a2 THEN C c)", CONJUNCTION_VALIDITY, False),
+        ("A a{2} THEN C c NEXT D d", CONJUNCTION_VALIDITY, True),
+        ("A a{2} THEN C c WHERE c.x > prev(c.x)", CONJUNCTION_VALIDITY, False),
+        ("A a{2} THEN C c MATCHING STEPWISE", CONJUNCTION_VALIDITY, False),
+        ("A a THEN B b MATCHING STEPWISE", CONJUNCTION_VALIDITY, True),
+        ("A a NEXT B b DISPOSAL UPTO a", COVERING, True),
+        ("A a NEXT B b DISPOSAL UPTO b", COVERING, False),
+        ("A a NEXT B b THEN C c DISPOSAL FIRST PREFIX", COVERING, False),
+        ("A a NEXT B b THEN C c MATCHING STEPWISE DISPOSAL FIRST PREFIX", COVERING, True),
+        ("A a{2} THEN B b DISPOSAL FIRST PREFIX MATCHING STEPWISE", Property.TYPE_FIFO_ORDER, False),
+        ("A a{2} NEXT B b DISPOSAL FIRST PREFIX MATCHING STEPWISE", Property.TYPE_FIFO_ORDER, False),
+        ("A a{2} NEXT B b DISPOSAL FIRST PREFIX", Property.TYPE_FIFO_ORDER, True),
+    ],
+)
+def test_an_argument_covers_no_more_than_it_says(text: str, wanted: Property, argued: bool) -> None:
+    subscription = compiled(f"{TYPES}SUBSCRIPTION p1\nMATCH {text}")["p1"]
+    assert is_argued(subscription, subscription.branches[0], wanted) is argued
+
+
+def test_a_limit_of_time_ends_what_waits_so_its_trace_is_another() -> None:
+    bare, limited = frozenset({Construct.NEXT}), frozenset({Construct.NEXT, Construct.WITHIN})
+    for wanted in (CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY):
+        assert not covers(bare, limited, wanted)
+        assert covers(limited, limited | {Construct.OF_PREVIOUS}, wanted)
+    assert covers(bare, limited, Property.NO_DUPLICATION)
+
+
 def test_orders_hold_within_a_key() -> None:
     found = verdicts("MATCH A a NEXT B b PER k")
     assert {found[each].verdict for each in ORDERS} == {Verdict.PER_KEY}

@@ -15,7 +15,7 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most
-from fairlead.guarantees.table import Counterexample, cell_options, rules_text
+from fairlead.guarantees.table import Counterexample, cell_options, options_words, rules_text
 from fairlead.model.guarantee import Property
 
 
@@ -92,6 +92,7 @@ class ClauseTraces:
             tuple(self.raw["steps"][entry.steps]),
             entry.explanation,
             rules_text(plain["types"], plain["subscriptions"], *options),
+            about=f"{entry.clause} with {options_words(entry.cell)} for {entry.shape.words}",
         )
 
 

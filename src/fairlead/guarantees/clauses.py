@@ -1,4 +1,4 @@
-"""The rules for the other clauses: overlapping types, WITHIN, absences, LIMIT, PER, runs. Each says which properties its
+"""The rules for the other clauses: overlapping types, WITHIN, absences, AFTER, LIMIT, PER, runs. Each says which properties its
 clause loses.
 
 Takes: a subscription, one of its branches, a property, the catalogue. Gives: a loss (or "kept per key") with the clause in
@@ -58,32 +58,50 @@ def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property,
 
 def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
     """Relations wait for a deadline, and a cancelled one has consumed its members."""
-    if not branch.waiting:
+    absence = next((each for each in branch.waiting if each.forbids), None)
+    if absence is None or not _can_lose_by_waiting(subscription, branch, wanted, catalogue):
         return None
-    awaited = next((each for each in branch.waiting if each.forbids), branch.waiting[0])
-    clause = awaited.words(branch.alias_names())
-    consumed = "a relation that is cancelled has consumed its members"
-    if not awaited.forbids:
-        consumed = "a relation has consumed its members before its time has passed, and times can stand still"
-    if wanted in ORDERS:
-        why = "relations are delivered by deadline, so events whose times are out of order are delivered out of order"
-    elif wanted is Property.COVERING_AGREEMENT:
-        why = "an extended pattern reads more types, decides at an earlier event and can miss a cancellation"
-        if not awaited.forbids:
-            why = "an extended pattern reads more types, which tell it the time: the plain one waits for its own"
-    elif wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
-        why = consumed
-    elif wanted is Property.CONJUNCTION_VALIDITY and not _pairs_in_turn(subscription, branch, catalogue):
-        why = f"{consumed}, and the same unlucky choice can be made every time"
-    else:
+    return Guarantee(wanted, Verdict.LOST, absence.words(branch.alias_names()), ABSENCE_REASONS[wanted], f"{PAGE}, absences")
+
+
+def lost_by_timer(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """Relations wait for a time, which may not come, and have consumed their members."""
+    timer = next((each for each in branch.waiting if not each.forbids), None)
+    if timer is None or not _can_lose_by_waiting(subscription, branch, wanted, catalogue):
         return None
-    return Guarantee(wanted, Verdict.LOST, clause, why, f"{PAGE}, absences")
+    return Guarantee(wanted, Verdict.LOST, timer.words(branch.alias_names()), TIMER_REASONS[wanted], f"{PAGE}, AFTER")
+
+
+_BY_DEADLINE = "relations are delivered by deadline, so events whose times are out of order are delivered out of order"
+ABSENCE_REASONS: Mapping[Property, str] = {
+    Property.CONJUNCTION_VALIDITY: "a relation that is cancelled has consumed its members, and the same unlucky choice can be "
+    "made every time",
+    Property.EVENT_VALIDITY: "a relation that is cancelled has consumed its members",
+    Property.COVERING_AGREEMENT: "an extended pattern reads more types, decides at an earlier event and can miss a "
+    "cancellation",
+    **dict.fromkeys(ORDERS, _BY_DEADLINE),
+}
+TIMER_REASONS: Mapping[Property, str] = {
+    Property.CONJUNCTION_VALIDITY: "if every match chooses an event whose time does not pass, all relations wait",
+    Property.EVENT_VALIDITY: "a matched event waits with its relation, and is not delivered if no later time comes",
+    Property.COVERING_AGREEMENT: "an extended pattern reads more types, so time can pass for it and stand still for the plain "
+    "one",
+    **dict.fromkeys(ORDERS, _BY_DEADLINE),
+}
+
+
+def _can_lose_by_waiting(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> bool:
+    if wanted is Property.EVENT_VALIDITY:
+        return bool(free_slots(branch, subscription.matching, catalogue))
+    if wanted is Property.CONJUNCTION_VALIDITY:
+        return not _pairs_in_turn(subscription, branch, catalogue)
+    return wanted in ORDERS or wanted is Property.COVERING_AGREEMENT
 
 
 def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
-    """Every event is tried once, in turn, whatever the others are: so an event that nothing cancels is delivered. True for a
-    single event, and, if only one member decides on the cancellation, for one instance per type without links under FIRST, and
-    for interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
+    """Every event is tried once, in turn, whatever the others are: so an event that nothing cancels, and whose time passes, is
+    delivered. True for a single event, and, if one member alone decides, for one instance per type without links under FIRST,
+    and for interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
     if len(branch.slots) == 1:
         return True
     if len(frozenset().union(*(each.members(len(branch.slots)) for each in branch.waiting))) > 1:
@@ -188,6 +206,7 @@ CLAIMS: Mapping[str, Claim] = {
     "overlapping types": lost_by_overlap,
     "WITHIN": lost_by_window,
     "WITHOUT WITHIN": lost_by_absence,
+    "AFTER": lost_by_timer,
     "LIMIT": lost_by_limit,
     "LIMIT over keys": lost_by_limit_over_keys,
     "PER": kept_per_key,

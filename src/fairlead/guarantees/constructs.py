@@ -185,6 +185,32 @@ def _is_of_elements(part: SequencePart) -> bool:
     return isinstance(part, Take) or (isinstance(part, Chain) and all(map(_is_of_elements, part.parts)))
 
 
+def is_of_steps(branch: Branch) -> bool:
+    """A fixed number of steps, each of which takes one row: of an element, of one of several (`A a ELSE B b`), or of a run of a
+    fixed number of rows."""
+    return branch.sequence is not None and _is_of_steps(branch.sequence)
+
+
+def _is_of_steps(part: SequencePart) -> bool:
+    match part:
+        case Take():
+            return part.until is None
+        case Choice():
+            return all(isinstance(each, Take) and each.until is None for each in part.parts)
+        case Loop():
+            return part.least == part.most and _is_of_steps(part.body)
+    return all(map(_is_of_steps, part.parts))
+
+
+def begins_anew_after_the_first(subscription: Subscription, branch: Branch) -> bool:
+    """A match drops the first of its rows alone: FIRST PREFIX, or UPTO where it names the row that comes first."""
+    if effective_disposal(subscription, branch) is Disposal.FIRST_PREFIX:
+        return True
+    tree = branch.sequence
+    first = tree.parts[0] if isinstance(tree, Chain) else tree
+    return subscription.disposal.upto and isinstance(first, Take) and branch.upto == (first.slot,)
+
+
 def begins_with_a_row(branch: Branch) -> bool:
     """What it begins with takes a row, so no two of its relations have the same beginning."""
     tree = branch.sequence

@@ -1,8 +1,8 @@
 """The fourteen verdicts of every subscription of a plan.
 
-    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, LIMIT, PER,
-       runs, HAVING, runtime. A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json,
-       runtimes.json). A branch that is a sequence has one rule (sequences.py).
+    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, AFTER, LIMIT,
+       PER, runs, HAVING, RETAIN, TABLE, runtime. A rule's claim is a loss only if a stored trace shows it (table.json,
+       clauses.json, runtimes.json). A branch that is a sequence has one rule (sequences.py).
     2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
@@ -115,8 +115,9 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
         claimed = claim(subscription, branch, wanted, plan.catalogue)
         if claimed is not None:
             shape = shape_of(branch, plan.catalogue)
-            cell = clause_cell(subscription, branch)
-            shown = load_clause_traces().loss(clause, cell, wanted, shape)
+            cells = dict.fromkeys((cell_of(subscription, branch), clause_cell(subscription, branch)))
+            traces = (load_clause_traces().loss(clause, cell, wanted, shape) for cell in cells)
+            shown = next((each for each in traces if each is not None), None)
             if shown is None and table_of(cell_of(subscription, branch)) is not load_table():
                 shown = load_clause_traces().loss_anywhere(clause, wanted, shape)
             if shown is not None:

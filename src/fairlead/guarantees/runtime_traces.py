@@ -39,5 +39,6 @@ def runtime_counterexample(name: str) -> Counterexample | None:
         tuple(event["by"] for event in trace["events"]),
         tuple(trace["steps"]),
         trace["violation"],
+        about="a publisher whose order across types the runtime does not keep",
         orders=tuple((process, tuple(order)) for process, order in trace["orders"].items()),
     )

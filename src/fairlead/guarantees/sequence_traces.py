@@ -15,7 +15,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.guarantees.constructs import LIMITS_OF_TIME, Construct, Constructs
 from fairlead.guarantees.shape import ConjunctionShape
-from fairlead.guarantees.table import Counterexample
+from fairlead.guarantees.table import Counterexample, options_words
 from fairlead.model.guarantee import Property
 
 LIVENESS = frozenset({Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY})
@@ -105,6 +105,7 @@ class SequenceTraces:
             tuple(event["by"] for event in trace["events"]),
             tuple(trace["steps"]),
             entry.explanation,
+            about=f"a sequence of {', '.join(entry.codes) or 'one element'} with {options_words(entry.cell)}",
         )
 
 

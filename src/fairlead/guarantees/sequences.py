@@ -16,12 +16,14 @@ from fairlead.guarantees.clauses import ORDERS, ORDERS_OF_A_TYPE, PAGE
 from fairlead.guarantees.constructs import (
     LIMITS_OF_TIME,
     Construct,
+    begins_anew_after_the_first,
     begins_with_a_row,
     constructs_of,
     effective_disposal,
     free_beginnings,
     is_adjacent,
     is_of_elements,
+    is_of_steps,
     is_straight,
     rows_max,
     sequence_cell,
@@ -60,6 +62,7 @@ _BY_CONSTRUCT: tuple[tuple[Construct, Property, str], ...] = (
     ),
     (Construct.ENDLESS, Property.CONJUNCTION_VALIDITY, "a run that has no last event is never delivered"),
     (Construct.ENDLESS, Property.EVENT_VALIDITY, "a run that has no last event is never delivered"),
+    (Construct.PER, Property.CONJUNCTION_VALIDITY, "a key of which no further event comes does not decide what it has begun"),
     *(
         (
             Construct.PER,
@@ -111,7 +114,7 @@ def is_argued(subscription: Subscription, branch: Branch, wanted: Property) -> b
         case Property.EVENT_VALIDITY:
             return single and not limited
         case Property.COVERING_AGREEMENT:
-            each_start = disposal is Disposal.FIRST_PREFIX or single
+            each_start = begins_anew_after_the_first(subscription, branch) or single
             choice = straight or (subscription.matching.stepwise and is_of_elements(branch))
             return each_start and choice and not limited
     return disposal is Disposal.PREFIX_INFIX or is_adjacent(subscription, branch)
@@ -122,7 +125,7 @@ def _always_delivers(subscription: Subscription, branch: Branch) -> bool:
     constructs, stepwise = constructs_of(subscription, branch), subscription.matching.stepwise
     if not stepwise and is_adjacent(subscription, branch):  # after so many rows
         return rows_max(branch) is not None and not branch.timed and not subscription.per
-    if constructs & (_LOOKING_BACK | LIMITS_OF_TIME) or not is_of_elements(branch):
+    if constructs & (_LOOKING_BACK | LIMITS_OF_TIME) or not is_of_steps(branch):
         return False
     return not stepwise or Construct.NEXT not in constructs  # by the same events, each step at the first that fits
 

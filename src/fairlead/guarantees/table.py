@@ -36,6 +36,8 @@ class Counterexample:
     orders: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """For the loss of a runtime: by subscriber, the events that it reads, in its order. Otherwise all read all, in one
     order."""
+    about: str = ""
+    """What it is a case of, in words: a clause, options, a shape, constructs."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -122,7 +124,14 @@ class Table:
             tuple(event["by"] for event in trace["events"]),
             tuple(steps),
             entry.explanation,
+            about=f"{options_words(entry.cell)} for {entry.shape.words}",
         )
+
+
+def options_words(cell: str) -> str:
+    """The options of a cell as they are written; KEEP without its elements."""
+    matching, disposal, keeps = cell_options(cell)
+    return f"MATCHING {matching.words}, DISPOSAL {disposal.words}{', KEEP' if keeps else ''}"
 
 
 def cell_options(cell: str) -> tuple[Matching, Disposal, bool]:

@@ -1,5 +1,5 @@
-"""The losses caused by WITHIN, PER, WITHOUT … WITHIN, overlapping types, runs, RETAIN and tables, by search: a trace for every
-loss that the rules claim.
+"""The losses caused by WITHIN, PER, WITHOUT … WITHIN, AFTER, overlapping types, runs, RETAIN and tables, by search: a trace for
+every loss that the rules claim.
 
     python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 [--write]
 
@@ -24,7 +24,6 @@ from fairlead.guarantees.options import entry_for
 from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.clause_worlds import (
-    DIRECTED_CLAUSES,
     AddedClause,
     ClauseWorld,
     Happening,
@@ -32,6 +31,7 @@ from fairlead.testing.counterexamples.clause_worlds import (
     plan_of_world,
     run_world,
 )
+from fairlead.testing.counterexamples.directed_clauses import DIRECTED_CLAUSES
 from fairlead.testing.counterexamples.random_scenarios import JUDGED, ORDERS
 from fairlead.testing.counterexamples.scenarios import Pattern
 from fairlead.testing.counterexamples.search import CELLS, CONFIRMING, LIVENESS, PaperCell, cell_code, same_violation
@@ -184,9 +184,8 @@ def _observed(world: ClauseWorld) -> Iterator[ClauseWorld]:
 
 def size_of(world: ClauseWorld) -> tuple[int, ...]:
     events = world.happenings
-    odd = (
-        len({each.by for each in events}) + world.where + len(world.anchors) + world.rise + len(world.runs) + len(world.bounded)
-    )
+    added = (world.anchors, world.runs, world.bounded, world.tables)
+    odd = len({each.by for each in events}) + world.where + world.rise + sum(map(len, added))
     return (len(world.unrolled), len(world.base.pattern.unary), odd, sum(each.x + each.k + abs(each.at) for each in events))
 
 
@@ -212,6 +211,8 @@ def _simpler(world: ClauseWorld) -> Iterator[ClauseWorld]:
         yield replace(world, rounds=world.rounds - 1)
     if len(world.bounded) > 1:
         yield from (replace(world, bounded=(each,)) for each in world.bounded)
+    if len(world.tables) > 1:
+        yield from (replace(world, tables=(each,)) for each in world.tables)
     if len(world.runs) > 1:
         yield from (replace(world, runs=(each,)) for each in world.runs)
     pattern = world.base.pattern

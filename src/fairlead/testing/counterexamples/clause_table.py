@@ -15,10 +15,11 @@ from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.clause_search import Backing, Backings, is_loss, shape_of_world, size_of, violated
 from fairlead.testing.counterexamples.clause_worlds import AddedClause, ClauseWorld, run_world
-from fairlead.testing.counterexamples.search import CELLS, cell_code
+from fairlead.testing.counterexamples.search import CELLS, MORE_CELLS, cell_code
 from fairlead.testing.counterexamples.table_writer import dumped
 from fairlead.testing.properties.checkers import HORIZON
 
+CELLS_AND_MORE = (*CELLS, *MORE_CELLS)
 CLAUSES = Path(__file__).resolve().parents[2] / "guarantees" / "clauses.json"
 
 
@@ -79,7 +80,7 @@ def with_others(made: dict[str, Any], chosen: Collection[AddedClause]) -> dict[s
 def _shared(found: Backings) -> dict[Backing, ClauseWorld]:
     """Only the minimal shapes, in a fixed order; of worlds with the same loss the one that shows it in most cells."""
     minimal = [claim for claim in found.worlds if not any(other != claim and _covers(other, claim) for other in found.worlds)]
-    minimal.sort(key=lambda each: (*_order(each), CELLS.index(each.cell)))
+    minimal.sort(key=lambda each: (*_order(each), CELLS_AND_MORE.index(each.cell)))
     chosen: dict[Backing, ClauseWorld] = {}
     for order in dict.fromkeys(map(_order, minimal)):
         claims = [each for each in minimal if _order(each) == order]

@@ -1,5 +1,5 @@
 """Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN,
-LIMIT, overlapping types, runs, RETAIN, tables or buckets.
+AFTER, LIMIT, overlapping types, runs, RETAIN, tables or buckets.
 
     ClauseWorld     a scenario, a clause, and events with a time or a key if the clause needs one
 
@@ -21,12 +21,13 @@ from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.language import compile_text
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
+from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.plans.options import PAPER_DISPOSALS, PAPER_MATCHINGS, Disposal, Matching
 from fairlead.model.plans.plan import Plan
 from fairlead.model.relations.relation import Relation
 from fairlead.testing.counterexamples.random_scenarios import scenario
 from fairlead.testing.counterexamples.run_patterns import AddedRun, drawn_runs, run_texts
-from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, slot_names, subscription_texts
+from fairlead.testing.counterexamples.scenarios import Scenario, ScenarioEvent, slot_names, subscription_texts
 from fairlead.testing.properties.trace import Trace, trace_of
 
 SECOND = 1_000_000
@@ -35,6 +36,8 @@ WINDOW, ABSENCE, BUCKET = 5, 3, 10
 MOST = 2
 """Relations. With one, no two of a subscriber can be compared."""
 FORBIDDEN = "N"
+CLOCK = HEARTBEAT.name
+"""Tells every subscription the time, and nothing else."""
 STEPS = (0, 0, 1, 1, 2, 4, -3, -9)
 """Differences between the times of two events, in seconds: sometimes against the order."""
 Cell = tuple[Matching, Disposal]
@@ -46,6 +49,7 @@ class AddedClause(Enum):
     WITHIN = "WITHIN"
     PER = "PER"
     ABSENCE = "WITHOUT WITHIN"
+    TIMER = "AFTER"
     OVERLAP = "overlapping types"
     LIMIT = "LIMIT"
     LIMIT_OVER_KEYS = "LIMIT over keys"
@@ -62,7 +66,10 @@ class AddedClause(Enum):
     def attributes(self) -> tuple[str, ...]:
         if self in (AddedClause.PER, AddedClause.LIMIT_OVER_KEYS, AddedClause.TABLE):
             return ("k", "x")
-        timed = (AddedClause.WITHIN, AddedClause.BUCKET, AddedClause.RETAIN_TIME, AddedClause.RETAIN_TIME_BATCH)
+        timed = (
+            *(AddedClause.WITHIN, AddedClause.TIMER, AddedClause.BUCKET),
+            *(AddedClause.RETAIN_TIME, AddedClause.RETAIN_TIME_BATCH),
+        )
         return ("k", "x", "at") if self is AddedClause.ABSENCE else ("x", "at") if self in timed else ("x",)
 
     @property
@@ -75,8 +82,9 @@ class AddedClause(Enum):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells that the clause goes with: CONTIGUOUS is not supported with runs."""
-        return tuple((m, d) for m in PAPER_MATCHINGS for d in PAPER_DISPOSALS if not (self.of_runs and m.contiguous))
+        """The cells that the clause goes with: CONTIGUOUS is not supported with runs, and RETAIN goes with NONE."""
+        found = [(m, d) for m in PAPER_MATCHINGS for d in PAPER_DISPOSALS if not (self.of_runs and m.contiguous)]
+        return (*found, *((m, Disposal.NONE) for m in PAPER_MATCHINGS if self.retains))
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,7 @@ class ClauseWorld:
     shift: int = 0
     rise: int = 0
     anchors: tuple[int, ...] = (0,)
-    """WITHOUT: the slots of the members from which absences are counted."""
+    """WITHOUT and AFTER: the slots of the members from which time is counted."""
     where: bool = False
     """WITHOUT: only an event with the k of that member is forbidden."""
     overlap: tuple[str, str] = ("", "")
@@ -111,8 +119,8 @@ class ClauseWorld:
     runs: tuple[AddedRun, ...] = ()
     bounded: tuple[str, ...] = ()
     """RETAIN: the types whose queues it bounds; by number, to what a match needs, and one more with `where`."""
-    table: str = ""
-    """The type of which the pattern reads a table."""
+    tables: tuple[str, ...] = ()
+    """The types of which the pattern reads a table."""
 
     @property
     def unrolled(self) -> tuple[Happening, ...]:
@@ -129,7 +137,9 @@ class ClauseWorld:
     @property
     def types(self) -> tuple[str, ...]:
         named = {name for process in self.base.processes for pattern in process for name, _ in pattern.types}
-        named |= {each.type for each in self.happenings} | ({FORBIDDEN} if self.clause is AddedClause.ABSENCE else set())
+        named |= {each.type for each in self.happenings} - {CLOCK} | (
+            {FORBIDDEN} if self.clause is AddedClause.ABSENCE else set()
+        )
         return tuple(sorted(named | {name for name in self.overlap if name}))
 
     def declarations(self, with_clause: bool = True) -> list[str]:
@@ -144,7 +154,8 @@ class ClauseWorld:
             else:
                 found.append(f"TYPE {name} ({attributes}){time}")
         made = sorted(found, key=lambda each: "EXTENDS" in each)
-        return [*made, f"TABLE {self.table}T KEY (k) FROM {self.table}"] if self.table and with_clause else made
+        tables = [f"TABLE {name}T KEY (k) FROM {name}" for name in self.tables if with_clause]
+        return [*made, *tables]
 
     def subscriptions(self, with_clause: bool = True) -> list[str]:
         if self.clause.of_runs:
@@ -152,12 +163,16 @@ class ClauseWorld:
             return run_texts(self.base, self.runs, with_clause or both, with_clause and both)
         texts = subscription_texts(self.base)
         if self.clause is AddedClause.TABLE:
-            named = f"{self.table} {self.table.lower()}"
-            read = [text.replace(named, f"{self.table}T {self.table.lower()}") for text in texts]
+            read = [self._reading(text) for text in texts]
             return [*read[:1], *(texts if self.base.kind == "observer" else read)[1:]] if with_clause else texts
         without = "PER k" if self.clause is AddedClause.LIMIT_OVER_KEYS else ""
         lines = [self._line(number) if with_clause else without for number in range(len(texts))]
         return [f"{text}\n{line}".rstrip() for text, line in zip(texts, lines, strict=True)]
+
+    def _reading(self, text: str) -> str:
+        for name in self.tables:
+            text = text.replace(f"{name} {name.lower()}", f"{name}T {name.lower()}")
+        return text
 
     def _line(self, process: int) -> str:
         """The clause, for p1 or p2: an observer of single events has none, since none could cost it anything."""
@@ -176,6 +191,9 @@ class ClauseWorld:
             case AddedClause.ABSENCE if not observer:
                 names = slot_names(self.base.pattern, 0)
                 return "\n".join(self._absence(alias, names[slot]) for alias, slot in zip("nm", self.anchors, strict=False))
+            case AddedClause.TIMER if not observer:
+                names = slot_names(self.base.pattern, 0)
+                return "\n".join(f"AFTER {ABSENCE} SECONDS OF {names[slot]}" for slot in self.anchors)
         return self._bounds(process) if self.clause.retains and not observer else ""
 
     def _bounds(self, process: int) -> str:
@@ -198,7 +216,8 @@ class ClauseWorld:
         """Times in seconds."""
         found = []
         for each in self.unrolled:
-            values = {name: getattr(each, name) for name in self.clause.attributes}
+            attributes = ("at",) if each.type == CLOCK else self.clause.attributes
+            values = {name: getattr(each, name) for name in attributes}
             found.append({"type": each.type} | values | ({"z": 0} if each.type == self.overlap[1] else {}))
         return found
 
@@ -250,80 +269,6 @@ def run_world(world: ClauseWorld, cell: Cell, with_clause: bool = True) -> Trace
     return trace_of(plan, events, delivered(plan, events), [each.by for each in world.unrolled])
 
 
-LINKED = Pattern((("A", 1), ("B", 1)), (), ((0, "<", 1),))
-PAIR, LAST = Pattern((("A", 1), ("B", 1))), Pattern((("E", 1),))
-SIBLINGS = Scenario("sibling", PAIR, LAST, (), cut=1)
-EQUAL = Pattern((("A", 1), ("B", 1)), (), ((0, "=", 1),))
-TWO, ONE, FURTHER = Pattern((("A", 2),)), Pattern((("A", 1),)), Pattern((("D", 1),))
-
-
-def _same(pattern: Pattern) -> Scenario:
-    return Scenario("equal", pattern, pattern, ())
-
-
-def _happening(words: str) -> tuple[Happening, ...]:
-    """`A:x,k,at`; omitted values are 0."""
-    found = []
-    for word in words.split():
-        name, _, given = word.partition(":")
-        x, k, at, *_ = (*map(int, filter(None, given.split(","))), 0, 0, 0)
-        found.append(Happening(name, x, k, at))
-    return tuple(found)
-
-
-def _kept_of(clause: AddedClause, base: Scenario, words: str, types: str, period: int = 0, shift: int = 0) -> ClauseWorld:
-    """With RETAIN of these types."""
-    return ClauseWorld(clause, base, _happening(words), period, 8 if period else 1, shift, bounded=tuple(types))
-
-
-def _again(pattern: Pattern, words: str, rise: int = 0, anchors: tuple[int, ...] = (0,)) -> ClauseWorld:
-    """The same absence in eight rounds, ten seconds apart."""
-    happenings = _happening(words)
-    return ClauseWorld(AddedClause.ABSENCE, _same(pattern), happenings, len(happenings), 8, 10, rise, anchors, where=True)
-
-
-BY_NUMBER = (AddedClause.RETAIN_EVENTS, AddedClause.RETAIN_EVENTS_BATCH)
-BY_TIME = (AddedClause.RETAIN_TIME, AddedClause.RETAIN_TIME_BATCH)
-DIRECTED_CLAUSES = (
-    ClauseWorld(AddedClause.WITHIN, _same(ONE), _happening("A:0,0,20 A:0,0,0 A:0,0,21"), period=1, rounds=8, shift=1),
-    ClauseWorld(AddedClause.WITHIN, Scenario("extended", PAIR, FURTHER, ()), _happening("A:0,0,0 B:0,0,5 D:0,0,6 A:0,0,6")),
-    ClauseWorld(AddedClause.WITHIN, Scenario("extended", TWO, FURTHER, ()), _happening("A:0,0,5 A:0,0,2 A:0,0,6 D:0,0,8")),
-    *(_kept_of(each, _same(ONE), "A:0,0,20 A:0,0,0 A:0,0,21", "A", 1, 1) for each in BY_TIME),
-    *(_kept_of(each, _same(ONE), "A:0,0,999 A:0,0,1", "A", 1, 1) for each in BY_TIME),
-    *(_kept_of(each, _same(EQUAL), "A:1 A:2 B:1 B:3", "AB", 4) for each in BY_NUMBER),
-    *(_kept_of(each, _same(PAIR), "A:1,0,1 A:2,0,1 B:1,0,1", "A", 2) for each in BY_NUMBER),
-    *(_kept_of(each, Scenario("extended", TWO, FURTHER, ()), "A A A A D", "A") for each in BY_NUMBER),
-    ClauseWorld(AddedClause.TABLE, _same(PAIR), _happening("A:0,0 A:0,1 B B B"), table="A"),
-    ClauseWorld(AddedClause.TABLE, _same(EQUAL), _happening("A:1,0 A:2,1 B:2,0 B:1,0"), table="A"),
-    ClauseWorld(AddedClause.TABLE, _same(EQUAL), _happening("A:1,0 A:2,0 B:1,0"), 3, 8, table="A"),
-    ClauseWorld(AddedClause.BUCKET, SIBLINGS, _happening("A:0,0,1 A:0,0,11 B:0,0,11 B:0,0,1 E:0,0,1 E:0,0,11")),
-    ClauseWorld(AddedClause.OVERLAP, _same(EQUAL), _happening("B:1 B:2 A:1 A:2"), overlap=("A", "B")),
-    ClauseWorld(
-        AddedClause.PER,
-        SIBLINGS,
-        _happening("A:0,0 A:0,1 B:0,1 B:0,0 E:0,0 E:0,1"),
-    ),
-    ClauseWorld(
-        AddedClause.LIMIT_OVER_KEYS,
-        Scenario("extended", ONE, FURTHER, ()),
-        _happening("A:0,0 A:0,0 A:0,1 D:0,1"),
-    ),
-    ClauseWorld(
-        AddedClause.ABSENCE,
-        SIBLINGS,
-        _happening("A:0,0,10 B:0,0,10 E:0,0,10 A:0,0,5 B:0,0,10 N:0,0,20 E:0,0,20"),
-    ),
-    _again(LINKED, "A:1,1,10 A:9,2,10 A:1,1,10 B:5,0,10 B:10,0,10 N:0,1,10"),
-    _again(EQUAL, "A:0,1,10 A:0,2,10 B:0,0,10 N:0,1,10", rise=1),
-    _again(PAIR, "A:0,1,10 B:0,2,10 A:0,2,10 B:0,1,10 N:0,1,10", anchors=(0, 1)),
-    _again(TWO, "A:0,1,10 A:0,2,10 N:0,1,10", anchors=(0, 1)),
-)
-"""Cases that random worlds rarely hit: events that are far too late; keys that complete in opposite orders for two subscribers;
-one that waits for its deadline while the other has not begun to; the same unlucky choice in every round, by the order of the
-queue, by a condition, or because two members decide on the cancellation; a queue from which events leave before their partners
-come, and a table in which they are replaced."""
-
-
 # At random
 
 
@@ -356,20 +301,25 @@ def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number
         if clause is AddedClause.ABSENCE and chance.random() < 0.25:
             made.append(Happening(FORBIDDEN, 0, made[-1].k, at + chance.choice((0, 0, 1)), step.publisher))
             period += again
-    if clause is AddedClause.ABSENCE and not base.period and chance.random() < 0.8:
-        made.append(Happening(FORBIDDEN, 0, 9, max(each.at for each in made) + 10, "p3"))
+    if clause in (AddedClause.ABSENCE, AddedClause.TIMER) and not base.period and chance.random() < 0.8:
+        last = FORBIDDEN if clause is AddedClause.ABSENCE else CLOCK
+        made.append(Happening(last, 0, 9, max(each.at for each in made) + 10, "p3"))
     plain = replace(base, steps=(), period=0, rounds=1)
     shift, where = chance.choice((0, 20)), chance.random() < 0.5
     runs = drawn_runs(base.pattern, clause is AddedClause.HAVING, chance) if clause.of_runs else ()
-    bounded, table = tuple[str, ...](), ""
+    bounded, tables = tuple[str, ...](), tuple[str, ...]()
     names = [name for name, _ in base.pattern.types]
     if clause.retains:
         bounded = tuple(sorted(chance.sample(names, chance.randint(1, len(names)))))
     if clause is AddedClause.TABLE:
-        table = chance.choice([name for name, count in base.pattern.types if count == 1] or [""])
-        if not table or len(names) < 2:
+        single = [name for name, count in base.pattern.types if count == 1]
+        if not single or len(names) < 2:
             return None
-    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs, bounded, table)
+        some = 2 if len(names) > 2 and len(single) > 1 and chance.random() < 0.3 else 1
+        tables = tuple(sorted(chance.sample(single, some)))
+    return ClauseWorld(
+        clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap, runs, bounded, tables
+    )
 
 
 def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairlead.testing.counterexamples.clause_worlds import Happening
 from fairlead.testing.counterexamples.sequence_losses.sequence_pattern import NEXT, THEN, DrawnElement, DrawnSequence, Part
 from fairlead.testing.counterexamples.sequence_losses.sequence_worlds import ROUNDS, SequenceWorld
@@ -39,6 +41,15 @@ DIRECTED_SEQUENCES = (
     # a row far in the future, from which no time passes
     _again(DrawnSequence((A, B, _LATER)), "A:0,0,999 B:0,0,999 A:0,0,1 B:0,0,1 C:0,0,1", 3, "WITHIN 8 SECONDS", shift=1),
     _again(DrawnSequence((A, _then("B", "b"))), "A:0,0,999 A:0,0,1 B:0,0,1", 2, "WITHIN 8 SECONDS", shift=1),
+    # a start that only a larger value could complete; one whose next row would have to be as late
+    _again(DrawnSequence((A, _then("A", "a2")), ("a2.x > prev(a2.x)",)), "A:3 A A:1", 2),
+    _again(
+        DrawnSequence((A, *(Part(THEN, (DrawnElement(name, name.lower(), gap=True),)) for name in "BC"))),
+        *("A:0,0,999 A:0,0,1 B:0,0,1 C:0,0,1", 3),
+        shift=1,
+    ),
+    # keys of which no further row comes
+    replace(_again(DrawnSequence((Part(NEXT, (DrawnElement("A", "a", "{1,2}", " LONGEST"),)),)), "A", 1, "PER k"), fresh=True),
     # a run that never ends, or begins with every row
     _again(DrawnSequence((Part(NEXT, (DrawnElement("A", "a", "+", " LONGEST"),)),)), "A", 1),
     _again(DrawnSequence((Part(NEXT, (DrawnElement("A", "a", "{2,}", " SHORTEST"),)),)), "A:1 A", 2),

@@ -35,8 +35,8 @@ KINDS = ("equal", "equal", "equal", "observer", "observer", "extended", "extende
 
 @dataclass(frozen=True)
 class SequenceWorld:
-    """The last `period` events occur `rounds` times, each round `shift` seconds later. `clauses`: PER, WITHIN, LIMIT. `words`:
-    how p1 and p2 continue, where they do."""
+    """The last `period` events occur `rounds` times, each round `shift` seconds later, and with keys of its own if they are
+    `fresh`. `clauses`: PER, WITHIN, LIMIT. `words`: how p1 and p2 continue, where they do."""
 
     kind: str
     pattern: DrawnSequence
@@ -49,13 +49,19 @@ class SequenceWorld:
     other: DrawnSequence | None = None
     seen: str = ""
     """The type of which the observer has single events; the first, if it is not said."""
+    fresh: bool = False
 
     @property
     def unrolled(self) -> tuple[Happening, ...]:
         if not self.period:
             return self.happenings
         again = self.happenings[-self.period :]
-        later = [replace(each, at=each.at + number * self.shift) for number in range(self.rounds) for each in again]
+        keys = 2 if self.fresh else 0
+        later = [
+            replace(each, at=each.at + number * self.shift, k=each.k + number * keys)
+            for number in range(self.rounds)
+            for each in again
+        ]
         return (*self.happenings[: -self.period], *later)
 
     @property
@@ -186,7 +192,9 @@ def sequence_world(seed: int, number: int) -> SequenceWorld:
     else:
         made, period = _timed(_events(pattern, late, chance, subscriber, 9), chance), 0
     shift = chance.choice((0, 20, 20))
-    return SequenceWorld(kind, pattern, made, period, ROUNDS if period else 1, shift, tuple(clauses), words, other)
+    fresh = periodic and "PER k" in clauses and chance.random() < 0.5
+    rounds = ROUNDS if period else 1
+    return SequenceWorld(kind, pattern, made, period, rounds, shift, tuple(clauses), words, other, fresh=fresh)
 
 
 def _events(pattern: DrawnSequence, late: str, chance: Random, subscriber: str, most: int) -> list[Happening]:
@@ -222,6 +230,8 @@ def simpler_worlds(world: SequenceWorld) -> Iterator[SequenceWorld]:
             yield replace(world, happenings=events[:at] + events[at + 1 :], period=world.period - inside)
     if world.period and world.rounds > 1:
         yield replace(world, rounds=world.rounds - 1)
+    if world.fresh:
+        yield replace(world, fresh=False)
     if world.kind == "equal":
         yield replace(world, kind="alone")
     for at in range(len(world.clauses)):
@@ -251,4 +261,4 @@ def size_of_sequence(world: SequenceWorld) -> tuple[int, ...]:
     events = world.happenings
     asked = world.pattern.size + 5 * len(world.clauses) + (world.kind == "equal") + (world.words[0] != world.words[1])
     values = sum(each.x + each.k + abs(each.at) for each in events) + len({each.by for each in events})
-    return (len(world.unrolled) + asked, asked, values)
+    return (len(world.unrolled) + asked, asked, values + world.fresh)
