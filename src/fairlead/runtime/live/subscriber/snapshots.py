@@ -3,9 +3,9 @@
 A table entry lists the snapshots of a lineage, each with its steps and number of deliveries; the states themselves are objects.
 Older snapshots are thinned out: each is about twice as far back as the next newer one, so a subscriber that resumes from far
 back reads at most about twice what it needs. Where the log is trimmed, it may need one of them, and not only to read less:
-those are marked as held, and stay. Retention does that (resume_points.py), and subscribers that join a lineage of several streams, of
-which one can be trimmed further than the others. Retention may not have seen such a subscriber yet: a mark that it has no
-reason for stays until it runs again.
+those are marked as held, and stay. Retention does that (resume_points.py), and subscribers that join a lineage of several
+streams, of which one can be trimmed further than the others. Retention may not have seen such a subscriber yet: a mark that it
+has no reason for stays until it runs again.
 
 The state of a lineage whose derived events are not stored does not serve one that stores them: it does not know their numbers.
 So those of viewers (`emit=False`) have a list of their own.
