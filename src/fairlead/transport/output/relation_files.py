@@ -29,7 +29,7 @@ from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.transferred import WrittenRelation
 from fairlead.model.events.columns import Columns
-from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE, jsonable
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.plan import Plan
@@ -46,6 +46,7 @@ BATCHES_HELD = 8
 groups while they are written."""
 TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
 """Values after which the Parquet writer checks whether a page is full; texts may be long."""
+WORD_BYTES = 8
 WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
 
 
@@ -327,21 +328,25 @@ def text_bytes(table: pa.Table) -> int:
     return sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
 
 
-def _text_bytes(column: pa.Array) -> int:
+def _text_bytes(column: pa.Array, in_attribute: bool = False) -> int:
+    """`in_attribute`: elements of an ARRAY count, too, whatever they are."""
     if is_struct(column.type):
-        return sum(map(_text_bytes, column.flatten()))
+        return sum(_text_bytes(each, True) for each in column.flatten())
     if not len(column) or not any(is_kind(column.type) for is_kind in (is_list, is_string, is_binary)):
         return 0
     ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :]
     low, high = int(ends[0]), int(ends[len(column)])
-    return _text_bytes(column.values.slice(low, high - low)) if is_list(column.type) else high - low
+    if not is_list(column.type):
+        return high - low
+    inside = column.values.slice(low, high - low)
+    return _text_bytes(inside, in_attribute) + (WORD_BYTES * len(inside) if in_attribute else 0)
 
 
 def _options(layout: ResultLayout) -> dict[str, Any]:
     """Dictionaries only for values that repeat: names and texts. Ids are random digits: no compression, no statistics. Integers
     and times are delta-encoded: a tenth less time and bytes."""
-    attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
-    attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
+    attributes = [found for each in layout.members for found in _paths(f"members.list.element.{each.name}", each.type)]
+    attributes += [found for each in layout.emitted for found in _paths(f"emitted.{each.name}", each.type)]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
     numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
     counted = [*numbers, *(name for name, kind in attributes if kind in WHOLE)]
@@ -354,6 +359,17 @@ def _options(layout: ResultLayout) -> dict[str, Any]:
         "write_statistics": names,
         "write_batch_size": TEXTS_AT_ONCE if texts else NUMBERS_AT_ONCE,
     }
+
+
+def _paths(path: str, data_type: DataType) -> Iterator[tuple[str, Kind]]:
+    """Parquet's columns for an attribute: one for each value in it that is not nested."""
+    if data_type.element is not None:
+        yield from _paths(f"{path}.list.element", data_type.element)
+    elif data_type.is_nested:
+        for each in data_type.fields:
+            yield from _paths(f"{path}.{each.name}", each.type)
+    else:
+        yield path, data_type.kind
 
 
 class RejectWriter(_Writer):
