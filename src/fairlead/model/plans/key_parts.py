@@ -67,14 +67,16 @@ def key_type(schema: EventType, name: str) -> DataType:
     return schema.type_of(part_of(name).attribute)
 
 
-def key_column(table: pa.RecordBatch, name: str) -> pa.Array | None:
-    """By the names of a table's columns; None if it has no such attribute."""
+def key_column(table: pa.RecordBatch | pa.Table, name: str) -> pa.Array | None:
+    """By the names of a table's columns, in one chunk; None if it has no such attribute."""
     part = part_of(name)
     head, *fields = part.attribute.split(PATH)
     at = table.schema.get_field_index(head)
     if at < 0:
         return None
     column = table.column(at)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
     for each in fields:
         if not pa.types.is_struct(column.type) or (number := column.type.get_field_index(each)) < 0:
             return None
