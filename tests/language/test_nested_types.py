@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -201,7 +202,7 @@ def test_all_ways_in_and_out_have_the_same_values(tmp_path: Path) -> None:
         "arrow": fairlead.match(plan, typed(loose)),
         "a part of a table": fairlead.match(plan, typed(pa.concat_tables([loose, loose])).slice(3, 3)),
         "polars": fairlead.match(plan, polars.from_arrow(typed(loose.cast(dated)))),
-        "pandas": fairlead.match(plan, typed(loose.cast(dated)).to_pandas()),
+        "pandas": fairlead.match(plan, typed(loose.cast(dated)).to_pandas(types_mapper=pandas.ArrowDtype)),
         "parquet": fairlead.match(plan, pq.read_table(path)),
     }
     from fairlead.transport import read_files

@@ -174,12 +174,15 @@ def test_every_runtime_has_the_same_ids_of_what_dates_decide(spark: SparkSession
 
 
 NESTED = """
-TYPE A (k INT, x INT, s STRUCT<k: INT, in: STRUCT<at: DATE, ok: BOOLEAN>>, l ARRAY<STRUCT<n: DECIMAL(20,2), t: STRING>>, v ARRAY<DOUBLE>, at TIMESTAMP) TIME at
-TYPE B (k INT, x INT, s STRUCT<k: INT, in: STRUCT<at: DATE, ok: BOOLEAN>>, l ARRAY<STRUCT<n: DECIMAL(20,2), t: STRING>>, v ARRAY<DOUBLE>, at TIMESTAMP) TIME at
+TYPE A (k INT, x INT, s STRUCT<k: INT, in: STRUCT<at: DATE, ok: BOOLEAN>>,
+        l ARRAY<STRUCT<n: DECIMAL(20,2), t: STRING>>, v ARRAY<DOUBLE>, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, s STRUCT<k: INT, in: STRUCT<at: DATE, ok: BOOLEAN>>,
+        l ARRAY<STRUCT<n: DECIMAL(20,2), t: STRING>>, v ARRAY<DOUBLE>, at TIMESTAMP) TIME at
 SUBSCRIPTION Joined MATCH A a AND B b WHERE a.s.in.at <= b.s.in.at AND element_at(a.l, 1).n < element_at(b.l, -1).n PER s.k
     EMIT D (s = b.s, l = a.l, first = element_at(a.v, 1), has = array_contains(b.v, 1.0), xs = collect(a.x))
 SUBSCRIPTION Above MATCH D d[2] WHERE d[1].s.in.ok AND size(d[2].l) > 1 EMIT E (ss = collect(d.s), t = element_at(d[1].l, 1).t)
-SUBSCRIPTION Runs MATCH B b+ HAVING count(DISTINCT b.s.k) >= 2 AND max(b.s.in.at) > DATE '2024-02-28' PER k EMIT F (ks = collect(b.s.k), vs = collect(b.v), low = min(b.s.in.at), last = last(b.s).in.ok)
+SUBSCRIPTION Runs MATCH B b+ HAVING count(DISTINCT b.s.k) >= 2 AND max(b.s.in.at) > DATE '2024-02-28' PER k
+    EMIT F (ks = collect(b.s.k), vs = collect(b.v), low = min(b.s.in.at), last = last(b.s).in.ok)
 SUBSCRIPTION Read MATCH F f WHERE element_at(f.ks, 2) = 1 AND NOT f.last
 SUBSCRIPTION Next MATCH A a{2} NEXT B b WHERE b.s.k >= first(a.s.k) AND element_at(b.l, 1).t IS NOT NULL PER k
 """
