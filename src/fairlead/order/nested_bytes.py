@@ -11,8 +11,8 @@
 So a field that is added to a STRUCT, and is NULL in a value, changes nothing. Since each part says how long it is, no two
 values have the same bytes.
 
-Takes: an Arrow column of lists or structs. Gives: bytes for each value. Never: an order that means anything: it only tells
-values apart, and is the same everywhere.
+Takes: an Arrow column of lists or structs. Gives: bytes for each value. Never: an order that means anything: it only
+distinguishes values, and is the same everywhere.
 """
 
 from __future__ import annotations

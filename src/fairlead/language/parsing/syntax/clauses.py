@@ -69,7 +69,7 @@ class Having(Clause):
 @node
 class KeyPart:
     """`symbol`, `r.symbol` or `r.address.zip`, or with a function and a duration `bucket(at, 1 HOUR)`. Whether the first of
-    several names is an element is for those who know the pattern."""
+    several names is an element depends on the pattern."""
 
     alias: Word | None
     attribute: Word

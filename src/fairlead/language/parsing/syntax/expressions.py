@@ -47,7 +47,7 @@ class Prefixed:
 @node
 class Reference:
     """`head`, `head[index]`, `head.attribute` or `head[index].attribute`, with a path after the attribute or not. Whether the
-    head is an element or an attribute is for those who know the pattern."""
+    head is an element or an attribute depends on the pattern."""
 
     head: Word
     index: Whole | None
