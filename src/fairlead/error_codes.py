@@ -128,7 +128,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D008": ("Derived types and unions have no events that you can publish.", "Publish a declared type: for a union, one of its members."),
     "D009": ("A record is not an object.", "Write each record as `{\"type\": …, attribute: value, …}`."),
     "D010": ("`_source` is not text, `_sequence` is not a 64-bit integer, `_stored` is not a TIMESTAMP, or there is a `_sequence` without a `_source`.", "Name the publisher as text and number its records, or leave them out."),
-    "D011": ("The text is not valid JSON.", "Write one flat JSON object per line."),
+    "D011": ("The text is not valid JSON.", "Write one JSON object per line."),
     "D012": ("The file ends in the middle of a record.", "Wait until the writer has finished, or copy the file again."),
     "D013": ("The file does not exist or is not readable.", "Check the path and its permissions."),
     "D014": ("The table or header has no `type` column, and more than one type is declared.", "Add a column `type` with each row's event type."),

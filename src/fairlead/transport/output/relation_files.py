@@ -29,11 +29,11 @@ from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.transferred import WrittenRelation
 from fairlead.model.events.columns import Columns
-from fairlead.model.events.types import Catalogue, DataType, Kind
+from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE, jsonable
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.plan import Plan
-from fairlead.model.relations.layout import ResultLayout, layout_of
+from fairlead.model.relations.layout import ResultLayout, column_paths, layout_of
 from fairlead.model.relations.relation import Relation
 from fairlead.transport.admission.problems import Rejected, unwritable
 from fairlead.transport.threads.write_behind import WriteBehind
@@ -345,8 +345,8 @@ def _text_bytes(column: pa.Array, in_attribute: bool = False) -> int:
 def _options(layout: ResultLayout) -> dict[str, Any]:
     """Dictionaries only for values that repeat: names and texts. Ids are random digits: no compression, no statistics. Integers
     and times are delta-encoded: a tenth less time and bytes."""
-    attributes = [found for each in layout.members for found in _paths(f"members.list.element.{each.name}", each.type)]
-    attributes += [found for each in layout.emitted for found in _paths(f"emitted.{each.name}", each.type)]
+    attributes = [found for each in layout.members for found in column_paths(f"members.list.element.{each.name}", each.type)]
+    attributes += [found for each in layout.emitted for found in column_paths(f"emitted.{each.name}", each.type)]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
     numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
     counted = [*numbers, *(name for name, kind in attributes if kind in WHOLE)]
@@ -359,17 +359,6 @@ def _options(layout: ResultLayout) -> dict[str, Any]:
         "write_statistics": names,
         "write_batch_size": TEXTS_AT_ONCE if texts else NUMBERS_AT_ONCE,
     }
-
-
-def _paths(path: str, data_type: DataType) -> Iterator[tuple[str, Kind]]:
-    """Parquet's columns for an attribute: one for each value in it that is not nested."""
-    if data_type.element is not None:
-        yield from _paths(f"{path}.list.element", data_type.element)
-    elif data_type.is_nested:
-        for each in data_type.fields:
-            yield from _paths(f"{path}.{each.name}", each.type)
-    else:
-        yield path, data_type.kind
 
 
 class RejectWriter(_Writer):

@@ -33,7 +33,6 @@ from fairlead.model.events.types import Attribute, EventType, Kind
 from fairlead.model.events.values import DAY, INT_RANGE, TIMESTAMP_RANGE
 from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import (
-    Aggregate,
     Arithmetic,
     Atom,
     Call,
@@ -53,6 +52,7 @@ from fairlead.model.expressions.expression import (
     StructField,
     TimeOf,
     Truth,
+    leaves,
     with_leaves,
 )
 from fairlead.model.expressions.text_tests import regular_expression
@@ -149,9 +149,7 @@ def evaluate(node: Expression, rows: TypeRows) -> Vector:
             return _constant(node, len(rows))
         case Field() if node.kind in NUMBERS:
             return _column(rows.column(node.attribute), node.kind)
-        case Field() if node.kind is Kind.DECIMAL:
-            return _decimal(rows.column(node.attribute))
-        case StructField() | Call(function="element_at") if node.kind is Kind.DECIMAL:
+        case Field() | StructField() | Call(function="element_at") if node.kind is Kind.DECIMAL:
             return _decimal(_decimal_column(node, rows))
         case Call(function=("low word" | "high word") as word, arguments=(decimal,)):
             return _decimal(_decimal_column(decimal, rows), at=("low word", "high word").index(word))
@@ -296,8 +294,6 @@ def _decimal_column(node: Expression, rows: TypeRows) -> pa.Array:
 
 def _decimal(column: pa.Array, at: int = 0) -> Vector:
     """Half of Arrow's 128 bits: of at most 18 digits the lower one (0) is the whole number at the column's scale."""
-    if not len(column):
-        return Vector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
     words = fixed_words(column, np.dtype(np.int64), 2)[at::2]
     return Vector(words, column.is_valid().to_numpy(zero_copy_only=False))
 
@@ -361,11 +357,11 @@ def _by_scalar(node: Expression, rows: TypeRows) -> Vector:
 
 def _results(node: Expression, rows: TypeRows) -> tuple[list[Any], npt.NDArray[np.int64] | None]:
     """The values of the scalar evaluator, and which of them each row has; None: one a row."""
-    leaves = {leaf.attribute if isinstance(leaf, Field) else None for leaf in _leaves(node)}
-    if len(leaves) != 1 or None in leaves:
+    read = {leaf.attribute if isinstance(leaf, Field) else None for leaf in leaves(node)}
+    if len(read) != 1 or None in read:
         scalar = compile_value(node, [rows.schema])
         return [scalar([event]) for event in rows.events()], None
-    name = leaves.pop() or ""
+    name = read.pop() or ""
     declared, column, codes = rows.schema.type_of(name), rows.column(name), None
     if not declared.is_nested:
         encoded = column.dictionary_encode()
@@ -383,19 +379,12 @@ def _vector(results: Sequence[Any], kind: Kind) -> Vector:
     return Vector(np.array(filled, dtype=_dtype(kind)), known)
 
 
-def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregate]:
-    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
-        yield node
-    for child in node.parts:
-        yield from _leaves(child)
-
-
 def evaluate_text(node: Expression, rows: TypeRows, numbering: ValueNumbering) -> tuple[npt.NDArray[np.int64], Mask]:
     """A text (or binary) expression as the numbers of its values: equal texts have equal numbers."""
     if isinstance(node, Field):
         numbers = numbering.of_column(rows.column(node.attribute))
         return numbers, numbers >= 0
-    if not any(_leaves(node)):
+    if not any(leaves(node)):
         value = compile_value(node, [rows.schema])([])
         numbers = np.full(len(rows), -1 if value is None else numbering.number(value), dtype=np.int64)
         return numbers, numbers >= 0
