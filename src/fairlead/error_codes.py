@@ -114,6 +114,9 @@ CODES: dict[str, tuple[str, str]] = {
     "L123": ("The key of a `TABLE` is not an attribute of its type, or is named twice.", "Name attributes of the type, each once."),
     "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
     "L125": ("A key of `PER` is a function other than `bucket`, a bucket of something that is no `TIMESTAMP`, or has buckets of unlike length.", "Write `PER bucket(at, 1 HOUR)`."),
+    "L126": ("An ARRAY or a STRUCT is used where single values are compared: in a comparison, `IN`, `CASE`, `coalesce`, a key or an order.", "Name one of its parts, as the message shows."),
+    "L127": ("A data type is nested deeper than 8 levels, or has more than 1,000 fields.", "Declare fewer fields, or the inner part as a STRING."),
+    "L128": ("`collect` is used outside `EMIT`.", "Collect in `EMIT`, and read the derived event in another subscription."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -125,7 +128,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D008": ("Derived types and unions have no events that you can publish.", "Publish a declared type: for a union, one of its members."),
     "D009": ("A record is not an object.", "Write each record as `{\"type\": …, attribute: value, …}`."),
     "D010": ("`_source` is not text, `_sequence` is not a 64-bit integer, `_stored` is not a TIMESTAMP, or there is a `_sequence` without a `_source`.", "Name the publisher as text and number its records, or leave them out."),
-    "D011": ("The text is not valid JSON.", "Write one flat JSON object per line."),
+    "D011": ("The text is not valid JSON.", "Write one JSON object per line."),
     "D012": ("The file ends in the middle of a record.", "Wait until the writer has finished, or copy the file again."),
     "D013": ("The file does not exist or is not readable.", "Check the path and its permissions."),
     "D014": ("The table or header has no `type` column, and more than one type is declared.", "Add a column `type` with each row's event type."),
@@ -156,6 +159,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D040": ("The message is not a CloudEvent of version 1.0, or lacks its `id`, `source` or `type`.", "Send CloudEvents 1.0 with all required attributes."),
     "D041": ("An attribute of a CloudEvent has an invalid value.", "Send the value in the form that the message shows."),
     "D042": ("The data of a CloudEvent is not a JSON object.", "Send `{attribute: value, …}` as the data."),
+    "D043": ("A CSV file has a column for an ARRAY or a STRUCT.", "Write the events as JSON Lines or Parquet, or declare an attribute for each part."),
     # ---- stored states -------------------------------------------------------------------------------------------------------
     "S001": ("The bytes are not a Fairlead state.", "Pass the result of `Engine.dump()`."),
     "S002": ("The state has a version that this release does not read.", "Load it with the release that wrote it."),

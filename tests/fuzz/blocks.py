@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from fairlead.errors import DataError
 from fairlead.language import compile_text
+from fairlead.matching.state.canonical_columns import canonical
 from fairlead.model.blobs import packed
-from fairlead.model.events.columns import arrow_schema, record_batch
+from fairlead.model.events.columns import arrow_schema, canonical_rows, columns_inside, record_batch
 from fairlead.model.events.types import EventType
+from fairlead.order.nested_bytes import nested_bytes
 from fairlead.transport.log.blocks.block import Block, block_of, schema_digest
 from fairlead.transport.log.blocks.block_filter import MIXED
 from fairlead.transport.log.blocks.mixed_block import MixedEvents, payload_of, wanted_events
@@ -26,6 +28,7 @@ seen: Counter[str] = Counter()
 BLOCKS = 100
 TYPES = compile_text(
     "TYPE A (i INT, s STRING, at TIMESTAMP) TIME at TYPE B (b BINARY, d DOUBLE, o BOOLEAN, m DECIMAL(38,10)) TYPE C ()"
+    " TYPE D (l ARRAY<STRUCT<x: INT, t: STRING, at: TIMESTAMP>>, z STRUCT<day: DATE, in: STRUCT<o: ARRAY<ARRAY<BOOLEAN>>>>)"
     " SUBSCRIPTION S MATCH A a"
 ).catalogue
 NUMBERS = (0, 1, 2, 4095, 4096, 4097, -1, 2**31, 2**62 - 1, 2**62, 2**63, 10**30)
@@ -35,6 +38,10 @@ WORDS = ("", "A", "B", "x", "main", MIXED, "\x00", "=", "..", "*", "é", "1_0", 
 def _batch(each: EventType, rows: int) -> pa.RecordBatch:
     schema = arrow_schema(each)
     values = {"i": 7, "s": "text", "at": 1_000_000, "b": b"bytes", "d": 0.5, "o": True, "m": None}
+    values |= {
+        "l": [{"x": 1, "t": "text", "at": 1_000_000}, None, {"x": None}],
+        "z": {"day": 1, "in": {"o": [[True], None, []]}},
+    }
     columns = [
         pa.array([None if row % 5 == 4 and field.name != "at" else values[field.name] for row in range(rows)], field.type)
         for field in schema
@@ -46,11 +53,11 @@ def _batch(each: EventType, rows: int) -> pa.RecordBatch:
 def whole() -> tuple[Block, ...]:
     """Blocks of each type, of several rows and sizes, and mixed ones."""
     made = []
-    for name in "ABC":
+    for name in "ABCD":
         for rows in (1, 9, 300):
             each = TYPES[name]
             made.append(Block(name, "p", 3, 20, rows, schema_digest(each), packed(_batch(each, rows)), "w", "y0 n-1 u2 u2"))
-    for names, rows in (("AB", 8), ("ABC", 9), ("CA", 200)):
+    for names, rows in (("AB", 8), ("ABC", 9), ("CA", 200), ("DA", 9)):
         codes = np.arange(rows, dtype=np.uint16) % len(names)
         counts = np.bincount(codes)
         batches = [_batch(TYPES[name], int(counts[at])) for at, name in enumerate(names)]
@@ -105,11 +112,16 @@ def one(draw: random.Random) -> str:
         read = draw.choice((PRESENT.block, block_of))(headers, payload, found, "place")
     except DataError as error:
         return error.code
-    every = {name: TYPES[name] for name in "ABC"}
+    every = {name: TYPES[name] for name in "ABCD"}
     both = wanted_events(read, every)
-    for batch in both.events.batches:
+    for name, batch in zip(both.events.types, both.events.batches, strict=True):
         batch.validate(full=True)
         batch.to_pylist()
+        canonical_rows(batch, TYPES[name])
+        for column in batch.columns:  # each value takes a bit, so there are no more of them than that
+            assert all(len(inside) <= 8 * len(payload) for inside in columns_inside(column))
+            canonical(column)
+            nested_bytes(column) if pa.types.is_nested(column.type) else None
     for name, each in every.items():
         alone = wanted_events(read, {name: each})
         code = both.events.types.index(name) if name in both.events.types else -1

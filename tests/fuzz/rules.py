@@ -24,6 +24,7 @@ DEPTH_MAX = 5
 """Levels of derived types."""
 MEMBERS_MAX = 7
 KEYS = ("INT", "INT", "BIGINT", "BIGINT", "STRING", "DOUBLE", "DECIMAL(12,2)", "TIMESTAMP", "BOOLEAN", "BINARY")
+NESTED = {"l": "ARRAY<INT>", "r": "STRUCT<x: INT, a: ARRAY<STRING>>"}
 TEXTS = ("a", "b", "A", "", "ab", "é")
 FEATURES = (
     "subtypes", "unions", "keys", "several keys", "unlike keys", "windows", "between", "absences", "then", "instances",
@@ -140,6 +141,12 @@ class _Writer:
         """How often a condition is about dates."""
         if self.days:
             self.base |= {"e": "DATE"} | ({"j": "DATE"} if self.base["j"] != self.key else {})
+        self.nest = Random(f"ARRAY {rng.getstate()}")
+        self.nested = self.nest.choice((0.0, 0.0, 0.0, 0.4))
+        """How often a condition is about arrays and structs."""
+        self.plain = list(self.base)
+        if self.nested:
+            self.base |= NESTED
         self.untimed = self.has("untimed") and rng.random() < 0.5
         self.attributes: dict[str, dict[str, str]] = {}
         self.declared: list[str] = []
@@ -324,6 +331,8 @@ class _Writer:
                 made = [self.rng.choice((f"{one}.k = {two}.j", f"{one}.j = {two}.k", f"{one}.j = {two}.j"))]
         if self.has("several keys"):
             made += self.rng.sample(["j", "x", "s", "y"], self.rng.choice((1, 1, 2)))
+        if self.nest.random() < self.nested:
+            made.append("r.x")
         return tuple(made)
 
     def withouts(self, pattern: Pattern, prefix: str, types: Sequence[str]) -> Iterator[str]:
@@ -355,6 +364,8 @@ class _Writer:
         values = {each: f"{self.rng.choice(members)}.{each}" for each in self.base}
         if len(patterns) == 1 and patterns[0].runs:
             run = self.later.choice(patterns[0].runs)
+            if self.nested and self.base["x"] == "INT":
+                values["l"] = f"collect({run}.x)"
             fits = {"k": ("first", "last"), "j": ("first", "last"), "x": ("first", "last", "min"), "s": ("min", "last")}
             return self._emitted(name, values | {a: f"{self.later.choice(f)}({run}.{a})" for a, f in fits.items()}, last, timed)
         values["x"] = self.rng.choice((f"coalesce({first}.x, 7)", f"{last}.x", f"{first}.x"))
@@ -375,6 +386,8 @@ class _Writer:
         rng = self.rng
         if self.day.random() < self.days:
             return self.of_day(member)
+        if self.nest.random() < self.nested:
+            return self.of_nested(member)
         made: list[Callable[[], str]] = [
             lambda: f"{member}.x {rng.choice(SIGNS)} {rng.choice((0, 1, 2, 3, 1.5))}",
             lambda: f"{self.number(member)} {rng.choice(SIGNS)} {rng.randrange(4)}",
@@ -405,6 +418,8 @@ class _Writer:
         rng = self.rng
         if self.day.random() < self.days:
             return self.of_days(one, two)
+        if self.nest.random() < self.nested:
+            return self.of_two_nested(one, two)
         sign = "=" if self.has("equalities") else rng.choice(SIGNS)
         kinds: list[Callable[[str], str]] = [self.number]
         kinds += [self.double] * 3 if self.has("doubles") else []
@@ -446,6 +461,32 @@ class _Writer:
             )
         )
 
+    def of_nested(self, member: str) -> str:
+        rng = self.nest
+        sign, number = rng.choice(SIGNS), rng.randrange(3)
+        return rng.choice(
+            (
+                f"size({member}.l) {sign} {number}",
+                f"element_at({member}.l, {rng.choice((1, 2, -1, -3))}) {sign} {number}",
+                f"{rng.choice(('', 'NOT '))}array_contains({member}.l, {number})",
+                f"{rng.choice(('', 'NOT '))}array_contains({member}.r.a, {member}.s)",
+                f"{member}.r.x {sign} {number}",
+                f"element_at({member}.r.a, {member}.r.x) IN ('a', 'b')",
+                f"{member}.{rng.choice(('l', 'r', 'r.x', 'r.a'))} IS {rng.choice(('', 'NOT '))}NULL",
+            )
+        )
+
+    def of_two_nested(self, one: str, two: str) -> str:
+        rng = self.nest
+        return rng.choice(
+            (
+                f"{one}.r.x {rng.choice(SIGNS)} {two}.r.x",
+                f"size({one}.l) {rng.choice(SIGNS)} element_at({two}.l, 1)",
+                f"element_at({one}.r.a, -1) {rng.choice(SIGNS)} {two}.s",
+                f"coalesce({one}.r.x, {two}.x) {rng.choice(SIGNS)} size({two}.r.a)",
+            )
+        )
+
     def aggregate(self, pattern: Pattern) -> str:
         rng, alias = self.rng, self.rng.choice(pattern.several)
         made = f"{rng.choice(('sum', 'avg', 'min', 'max', 'count'))}({alias}.{rng.choice('xy')})"
@@ -460,7 +501,7 @@ class _Writer:
     def of_all(self, pattern: Pattern) -> str:
         """A condition on a run as a whole."""
         later, run = self.later, self.later.choice(pattern.runs)
-        made = [f"count({run})", f"count({run}.y)", f"count(DISTINCT {run}.{later.choice([*self.base])})", f"sum({run}.x)"]
+        made = [f"count({run})", f"count({run}.y)", f"count(DISTINCT {run}.{later.choice(self.plain)})", f"sum({run}.x)"]
         made += [f"avg({run}.y)", f"min({run}.x)", f"max({run}.y)", f"first({run}.x)", f"last({run}.y)"]
         other = later.choice((str(later.randrange(4)), f"{later.choice(pattern.members)}.x", f"count({run}) - 1"))
         return f"{later.choice(made)} {later.choice(SIGNS[1:])} {other}"

@@ -23,6 +23,8 @@ EXTREME: Mapping[str, Sequence[Any]] = {
     "TIMESTAMP": (START - timedelta(days=20_000), START + timedelta(microseconds=1)),
     "DATE": (date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31)),
     "BOOLEAN": (True, False),
+    "ARRAY<INT>": ([2**31 - 1] * 40, [None], []),
+    "STRUCT<x: INT, a: ARRAY<STRING>>": ({"x": -(2**31), "a": ["a" * 300]}, {"x": None, "a": None}),
     "BINARY": (b"\0", b"", b"a" * 40),
 }
 
@@ -92,6 +94,8 @@ PLAIN: Mapping[str, Callable[[int], Any]] = {
     "DATE": lambda n: START.date() + timedelta(days=n % 100_000),
     "BOOLEAN": lambda n: n % 2 == 0,
     "BINARY": lambda n: bytes([n % 256]),
+    "ARRAY<INT>": lambda n: ([], [n], [1, None], [0, 1, n])[n % 4],
+    "STRUCT<x: INT, a: ARRAY<STRING>>": lambda n: {"x": n, "a": (["a"], ["b", None], [], None)[n % 4]},
 }
 
 

@@ -10,9 +10,11 @@ tests/runtime/live/test_disjunctions.py.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -169,6 +171,45 @@ def test_every_runtime_has_the_same_ids_of_what_dates_decide(spark: SparkSession
     rows = relations_of(batch, plan, "Later").collect()
     assert {row.m for row in rows} == {date(2024, 2, 29), date(2024, 3, 1)}
     assert all(row.m == row.b.d and 1 <= (row.b.d - row.a.d).days <= 2 for row in rows)
+
+
+NESTED = """
+TYPE A (k INT, x INT, s STRUCT<k: INT, in: STRUCT<at: DATE, ok: BOOLEAN>>,
+        l ARRAY<STRUCT<n: DECIMAL(20,2), t: STRING>>, v ARRAY<DOUBLE>, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, s STRUCT<k: INT, in: STRUCT<at: DATE, ok: BOOLEAN>>,
+        l ARRAY<STRUCT<n: DECIMAL(20,2), t: STRING>>, v ARRAY<DOUBLE>, at TIMESTAMP) TIME at
+SUBSCRIPTION Joined MATCH A a AND B b WHERE a.s.in.at <= b.s.in.at AND element_at(a.l, 1).n < element_at(b.l, -1).n PER s.k
+    EMIT D (s = b.s, l = a.l, first = element_at(a.v, 1), has = array_contains(b.v, 1.0), xs = collect(a.x))
+SUBSCRIPTION Above MATCH D d[2] WHERE d[1].s.in.ok AND size(d[2].l) > 1 EMIT E (ss = collect(d.s), t = element_at(d[1].l, 1).t)
+SUBSCRIPTION Runs MATCH B b+ HAVING count(DISTINCT b.s.k) >= 2 AND max(b.s.in.at) > DATE '2024-02-28' PER k
+    EMIT F (ks = collect(b.s.k), vs = collect(b.v), low = min(b.s.in.at), last = last(b.s).in.ok)
+SUBSCRIPTION Read MATCH F f WHERE element_at(f.ks, 2) = 1 AND NOT f.last
+SUBSCRIPTION Next MATCH A a{2} NEXT B b WHERE b.s.k >= first(a.s.k) AND element_at(b.l, 1).t IS NOT NULL PER k
+"""
+
+
+def drawn_nested(rolls: Random) -> dict[str, Any]:
+    days, texts = (date(2024, 2, 28), date(2024, 2, 29), None), ("a", "b", None)
+    inner = rolls.choice(
+        ({"at": rolls.choice(days), "ok": rolls.choice((True, False, None))}, {"at": rolls.choice(days), "ok": True}, None)
+    )
+    lines = [
+        {"n": rolls.choice((Decimal("1.50"), Decimal("2.00"), None)), "t": rolls.choice(texts)}
+        for _ in range(rolls.randrange(4))
+    ]
+    return {
+        "s": rolls.choice(({"k": rolls.choice((0, 1, None)), "in": inner}, {"k": 1, "in": inner}, None)),
+        "l": rolls.choice((lines, [*lines, None], None)),
+        "v": rolls.choice(([1.0, None, math.nan], [-0.0], [], None, [math.inf, 1.0])),
+    }
+
+
+def test_every_runtime_has_the_same_ids_of_what_arrays_and_structs_decide(spark: SparkSession, tmp_path: Path) -> None:
+    plan, batch = same_ids(NESTED, 15, spark, tmp_path, drawn_nested)
+    rows = relations_of(batch, plan, "Joined").collect()
+    assert all(row.s == row.b.s and row.l == row.a.l and row.xs == [row.a.x] for row in rows)
+    runs = relations_of(batch, plan, "Runs").collect()
+    assert all(row.ks == [each.s and each.s.k for each in row.b] for row in runs)
 
 
 TIMERS = """

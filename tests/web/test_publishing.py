@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -82,6 +84,27 @@ def test_nothing_of_a_request_with_a_bad_record_is_stored(records: Any, status: 
             assert error["problem"]
             assert error["fix"]
             assert await stored(asker) == []
+
+    run(work)
+
+
+def test_arrays_and_structs_in_json_and_cloudevents() -> None:
+    value = {"s": {"price": 1.25, "in": {"at": "2026-01-01T00:00:00Z"}}, "t": ["a", None]}
+    wrong = {"type": "N", "s": None, "t": ["a", 1]}
+
+    async def work() -> None:
+        async with asking() as asker:
+            text = "TYPE N (s STRUCT<price: DECIMAL(10,2), in: STRUCT<at: TIMESTAMP>>, t ARRAY<STRING>)"
+            assert await asker.post("/types", {"text": text}) == (200, {"types": ["N"]})
+            event = {"specversion": "1.0", "id": "e1", "source": "s", "type": "N", "data": value}
+            for body, headers in (({"type": "N", **value}, {}), (event, {"Content-Type": STRUCTURED})):
+                assert (await asker.post("/events", body, headers=headers))[0] == 202
+            status, error = await asker.post("/events", wrong)
+            assert (status, error["code"]) == (422, "D004")
+            async with fairlead.connect(asker.url) as fl:
+                found = await rows_of(fl, "N")
+            moment = datetime(2026, 1, 1, tzinfo=UTC)
+            assert found == [{"s": {"price": Decimal("1.25"), "in": {"at": moment}}, "t": ["a", None]}] * 2
 
     run(work)
 

@@ -54,8 +54,18 @@ def _dated(event: Any, catalogue: Catalogue) -> Any:
         return event
     name = event.get("type")
     declared = catalogue.get(name) if isinstance(name, str) else None
-    days = {each.name for each in declared.attributes if each.type.kind is Kind.DATE} if declared else set[str]()
-    return {key: value if key in days else midnight(value) for key, value in event.items()}
+    types = {each.name: each.type for each in declared.attributes} if declared else dict[str, DataType]()
+    return {key: dated(value, types.get(key)) for key, value in event.items()}
+
+
+def dated(value: Any, data_type: DataType | None) -> Any:
+    """A value of a test file: its dates are moments, except where a DATE is declared."""
+    if data_type is not None and data_type.element is not None and isinstance(value, list):
+        return [dated(each, data_type.element) for each in value]
+    if data_type is not None and data_type.fields and isinstance(value, dict):
+        types = {each.name: each.type for each in data_type.fields}
+        return {key: dated(each, types.get(key)) for key, each in value.items()}
+    return value if data_type is not None and data_type.kind is Kind.DATE else midnight(value)
 
 
 def _unexpected(test: RuleTest, error: FairleadError) -> Iterator[str]:
@@ -148,7 +158,7 @@ def _emitted(plan: Plan, key: str, value: Any, have: Relation) -> Iterator[str]:
         yield f"  got       emitted {', '.join(row) or 'nothing'}"
     elif not same(value, row[key], types[key]):
         yield f"  expected  emitted {key} = {value}"
-        yield f"  got       emitted {key} = {jsonable(row[key], types[key].kind)}"
+        yield f"  got       emitted {key} = {jsonable(row[key], types[key])}"
 
 
 def _event(at: int, want: dict[str, Any], have: Event) -> Iterator[str]:
@@ -163,7 +173,7 @@ def _event(at: int, want: dict[str, Any], have: Event) -> Iterator[str]:
             yield f"  got       an event of type {have.type}, which has no attribute {key!r}"
         elif not same(value, have.raw(key), types[key]):
             yield f"  expected  events[{at}].{key} = {value}"
-            yield f"  got       events[{at}].{key} = {jsonable(have.raw(key), types[key].kind)}"
+            yield f"  got       events[{at}].{key} = {jsonable(have.raw(key), types[key])}"
 
 
 RELATIVE_ERROR_MAX = 1e-9
@@ -177,9 +187,19 @@ def same(wanted: Any, got: Any, data_type: DataType) -> bool:
     if data_type.kind is Kind.INTERVAL:
         return bool(wanted == jsonable(got, Kind.INTERVAL))
     try:
-        value = canonical(wanted if data_type.kind is Kind.DATE else midnight(wanted), data_type)
+        value = canonical(dated(wanted, data_type), data_type)
     except ValueError:
         return False
+    return _alike(value, got, data_type)
+
+
+def _alike(value: Any, got: Any, data_type: DataType) -> bool:
+    """Of canonical values."""
+    if value is None or got is None:
+        return value is got
+    if data_type.is_nested:
+        types = data_type.parts * len(got) if data_type.element is not None else data_type.parts
+        return len(value) == len(got) and all(map(_alike, value, got, types))
     if data_type.kind is Kind.DOUBLE:
         return math.isclose(value, got, rel_tol=RELATIVE_ERROR_MAX) or (math.isnan(value) and math.isnan(got))
     return bool(value == got)

@@ -26,6 +26,15 @@ class Limits:
     nesting_max: int = 64
     """Depth of an expression: keeps the recursive walks far below Python's stack of 1,000 frames."""
 
+    data_type_depth_max: int = 8
+    """Types within one another: `ARRAY<STRUCT<a: INT>>` has three. A relation's table adds three levels of its own (members, a
+    member, its attribute), and Arrow's messages have at most 64, so 8 + 3 leaves room for users' own wrappers. Walks over a
+    type and its values take four of Python's 1,000 frames a level."""
+
+    fields_max: int = 1_000
+    """Values that are not nested in one data type, counted over all its levels. Each is a column of a Parquet file, where the
+    metadata of a column takes some 500 bytes for each row group: half a megabyte."""
+
     derived_per_event_max: int = 1_000_000
     """Derived events beside one event in the order; also the offset of the numbers of those that an absence fires *before* an
     event (see Position)."""

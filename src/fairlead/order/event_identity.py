@@ -29,6 +29,7 @@ from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.types import EventType
 from fairlead.model.plans.event_order import EventOrder
 from fairlead.model.relations.identity import ID_BYTES, Words, mixed_columns, mixed_in
+from fairlead.order.nested_bytes import nested_bytes
 from fairlead.order.total import one_zero, sequences_of, sources_of
 
 NUMBERED, BY_CONTENT = 1, 0
@@ -146,6 +147,8 @@ def _values(column: pa.Array) -> Iterator[Words]:
         read = _decimals
     elif pa.types.is_string(kind) or pa.types.is_binary(kind):
         read = _texts
+    elif pa.types.is_nested(kind):
+        read = _nested
     else:
         column = as_numbers(column)
     yield from read(column)
@@ -173,6 +176,11 @@ def _texts(column: pa.Array) -> Iterator[Words]:
     values = [each.encode() if isinstance(each, str) else each for each in coded.dictionary.to_pylist()]
     hashed = _hashes([None, *values])
     yield from hashed[_filled(coded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1].T
+
+
+def _nested(column: pa.Array) -> Iterator[Words]:
+    """Two words of a hash of the bytes of each value; zeros where there is none."""
+    yield from _hashes(nested_bytes(column)).T
 
 
 def _filled(column: pa.Array, value: float) -> pa.Array:

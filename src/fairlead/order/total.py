@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.types import HEARTBEAT
+from fairlead.order.nested_bytes import nested_bytes
 from fairlead.order.stable_sort import stable_order
 
 SOURCE, SEQUENCE = "_source", "_sequence"
@@ -258,6 +259,8 @@ def sortable(column: pa.Array) -> pa.Array:
         return column.view(pa.int64())
     if pa.types.is_date32(kind):
         return column.view(pa.int32()).cast(pa.int64())
+    if pa.types.is_nested(kind):
+        return pa.array(nested_bytes(column), pa.binary())
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return column.cast(pa.int64())
     return column

@@ -13,8 +13,9 @@ from typing import Any
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.model.events.event import Event
-from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.events.types import Catalogue, DataType
 from fairlead.model.events.values import jsonable
+from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import Predicate, leaves, render, render_condition
 from fairlead.model.plans.plan import Branch
 
@@ -22,7 +23,7 @@ ASSIGNMENTS_MAX = 20_000
 """Assignments tried: 27 candidates for each of three partners."""
 
 Binding = list[Event | None]
-Compiled = tuple[Predicate, Check, list[tuple[str, Kind, Evaluator]]]
+Compiled = tuple[Predicate, Check, list[tuple[str, DataType, Evaluator]]]
 """A condition, its test, and the values that it reads."""
 
 
@@ -38,7 +39,7 @@ class ClosestMiss:
 
     def _compiled(self, predicate: Predicate) -> Compiled:
         read = {render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in leaves(atom)}
-        values = [(name, leaf.kind, compile_value(leaf, self.types)) for name, leaf in read.items()]
+        values = [(name, data_type_of(leaf, self.types), compile_value(leaf, self.types)) for name, leaf in read.items()]
         return predicate, compile_condition(predicate.condition, self.types), values
 
     def refusals(self, event: Event) -> Iterator[str]:
@@ -140,7 +141,7 @@ class ClosestMiss:
         for predicate, check, values in self.compiled if among is None else among:
             if (only is None or predicate.slots == only) and not check(binding):
                 text = predicate.text or render_condition(predicate.condition, self.names)
-                read = ", ".join(f"{name} = {_shown(evaluate(binding), kind)}" for name, kind, evaluate in values)
+                read = ", ".join(f"{name} = {_shown(evaluate(binding), form)}" for name, form, evaluate in values)
                 yield f"not true: {text} ({read})"
 
     def _out_of_order(self, members: tuple[Event, ...]) -> Iterator[str]:
@@ -159,5 +160,5 @@ class ClosestMiss:
                     yield f"{noting.clause.words(self.names)}: the event at {each.position} {where}"
 
 
-def _shown(value: Any, kind: Kind) -> Any:
-    return "NULL" if value is None else jsonable(value, kind)
+def _shown(value: Any, form: DataType) -> Any:
+    return "NULL" if value is None else jsonable(value, form)

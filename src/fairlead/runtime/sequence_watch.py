@@ -26,6 +26,7 @@ from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import jsonable
+from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import Predicate, leaves, render
 from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.sequence import as_asked
@@ -198,7 +199,7 @@ class FurthestStep(SequenceSearch):
         said = {}
         for leaf, at in zip(named, moved, strict=True):
             value = self._with_row(take, row, predicate.looks_back, compile_value(at, self._seen(take)), None)
-            said[render(leaf, self.names)] = "NULL" if value is None else jsonable(value, leaf.kind)
+            said[render(leaf, self.names)] = "NULL" if value is None else jsonable(value, data_type_of(leaf, self.types))
         return f" ({', '.join(f'{name} = {value}' for name, value in said.items())})" if said else ""
 
     def _seen(self, take: TakeStep) -> list[Any]:

@@ -122,6 +122,10 @@ def same_value(wanted: Any, got: Any) -> bool:
         return False
     if isinstance(wanted, float) and math.isnan(wanted):
         return math.isnan(got)
+    if isinstance(wanted, list):
+        return len(wanted) == len(got) and all(map(same_value, wanted, got))
+    if isinstance(wanted, dict):
+        return wanted.keys() == got.keys() and all(same_value(value, got[key]) for key, value in wanted.items())
     return bool(wanted == got)
 
 

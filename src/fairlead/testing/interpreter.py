@@ -29,6 +29,7 @@ from fairlead.model.expressions.expression import (
     Negative,
     PositionOf,
     Previous,
+    StructField,
     TimeOf,
     Truth,
 )
@@ -64,6 +65,9 @@ def value(node: Expression, binding: Binding) -> Any:
         case Call():
             arguments = [value(each, binding) for each in node.arguments]
             return None if None in arguments else scalar(node.function, node.kind)(*arguments)
+        case StructField():
+            struct = value(node.operand, binding)
+            return None if struct is None else struct[node.at]
         case Logic():
             found = [value(each, binding) for each in node.operands]
             decisive = node.operator == "OR"

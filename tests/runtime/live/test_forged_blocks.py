@@ -57,6 +57,9 @@ def mixed(first: bytes, second: bytes, codes: bytes, types: tuple[str, ...] = ("
     return Block(MIXED, "s", 0, 0, len(codes) if count is None else count, "", whole, "w", types=types)
 
 
+DEEP = pa.int32()
+for _ in range(8):
+    DEEP = pa.list_(DEEP)
 A, B, CODES = packed(batch(4)), packed(batch(2)), bytes([0, 1, 0, 0, 1, 0])
 WHOLE: dict[str, Block] = {
     "nonsense": mixed(b"", b"", b"nonsense"),
@@ -72,13 +75,28 @@ WHOLE: dict[str, Block] = {
     "a bomb": mixed(A, compressed(batch(2, s=pa.array(["a" * 50_000_000] * 2))), CODES),
     "two batches": mixed(A, B[:-8] + B[B.index(b"\xff\xff\xff\xff", 8) : -8] + B[-8:], CODES),
     "no end": mixed(A, B[:-8], CODES),
-    "a nested column": mixed(A, packed(batch(2, s=pa.array([["a"], ["b"]]))), CODES),
+    **{
+        f"a column of {kind}": mixed(A, packed(batch(2, s=pa.nulls(2, kind))), CODES)
+        for kind in (
+            pa.map_(pa.string(), pa.int32()),
+            pa.large_list(pa.string()),
+            pa.list_(pa.string(), 2),
+            pa.list_view(pa.string()),
+            pa.list_(pa.null()),
+            pa.list_(pa.dictionary(pa.int8(), pa.string())),
+            pa.list_(pa.struct([])),
+            pa.struct([("a", pa.int32()), ("a", pa.int32())]),
+            pa.struct([("a", pa.sparse_union([pa.field("b", pa.int32())]))]),
+            DEEP,
+        )
+    },
     "a dictionary": mixed(A, packed(batch(2, s=pa.array(["a", "b"]).dictionary_encode())), CODES),
     "a column twice": mixed(A, packed(pa.RecordBatch.from_arrays([pa.array([1, 2], pa.int32())] * 2, names=["k", "k"])), CODES),
     "text that is none": mixed(A, packed(batch(2)).replace(b"text 1", b"\xff\xff\xff\xff\xff\xff"), CODES),
 }
 """Mixed blocks that have no events."""
 OF_ONE_TYPE: dict[str, Block] = {
+    "a nested column": mixed(A, packed(batch(2, s=pa.array([["a"], ["b"]]))), CODES),
     "a column of another type": mixed(A, packed(batch(2, k=pa.array([1, 2], pa.int64()))), CODES),
     "no time": mixed(A, packed(batch(2, at=pa.array([1, None], TIME))), CODES),
     "a time of no year": mixed(A, packed(batch(2, at=pa.array([1, 2**62], TIME))), CODES),

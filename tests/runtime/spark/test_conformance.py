@@ -53,6 +53,8 @@ TOLD_OTHERWISE: Mapping[str, tuple[str, str]] = {
     "a fraction where a whole number belongs is refused": ("D022", "a column of doubles is refused before anything runs"),
     "a boolean is no number": ("D022", "a column of booleans is refused before anything runs"),
     "a number is no date": ("D022", "a column of numbers is refused before anything runs"),
+    "an element that is no value of its type is refused": ("D022", "an array of texts is refused before anything runs"),
+    "a field that a STRUCT does not have is refused": ("D022", "a struct with another field is refused before anything runs"),
     "a number is no text": ("D022", "a column of numbers is refused before anything runs"),
     "a bad record stops everything, even after good ones": ("D022", "numbers and texts in one column are a column of texts"),
     "a whole number beyond 64 bits does not fit a BIGINT": ("D022", "no Spark type of whole numbers holds it: it is a decimal"),

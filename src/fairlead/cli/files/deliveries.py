@@ -190,12 +190,11 @@ def _objects(structs: pa.StructArray, held: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _jsonable(column: pa.Array) -> list[Any]:
-    from fairlead.model.events.columns import ARROW, canonical_values
-    from fairlead.model.events.types import Kind
+    from fairlead.model.events.columns import canonical_values, data_type_of_column
     from fairlead.model.events.values import jsonable
 
-    kind = next((kind for kind, each in ARROW.items() if each == column.type), Kind.DECIMAL)
-    return [jsonable(value, kind) for value in canonical_values(column, kind)]
+    wanted = data_type_of_column(column.type)
+    return [jsonable(value, wanted) for value in canonical_values(column, wanted.kind)]
 
 
 def _positions(numbers: pa.Array, places: pa.Array) -> list[str]:

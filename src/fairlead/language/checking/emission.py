@@ -18,7 +18,18 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import HEARTBEAT, NUMERIC, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.events.values import canonical
-from fairlead.model.expressions.expression import Aggregate, Arithmetic, CaseWhen, Cast, Expression, Field, Literal
+from fairlead.model.expressions.data_types import data_type_of
+from fairlead.model.expressions.expression import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    CaseWhen,
+    Cast,
+    Expression,
+    Field,
+    Literal,
+    StructField,
+)
 from fairlead.model.plans.pattern import Emission
 
 
@@ -52,9 +63,13 @@ def _made(clause: syntax.Emit, scopes: Sequence[Scope], rows: Sequence[Sequence[
     """The type that the fields of all branches define."""
     attributes = []
     for at, each in enumerate(clause.assignments):
-        kind = kinds.widest([row[at].kind for row in rows])
+        types = [data_type_of(row[at], scope.types) for row, scope in zip(rows, scopes, strict=True)]
+        if any(each.is_nested for each in types) and len(set(types)) == 1:
+            attributes.append(Attribute(each.name.text, types[0]))
+            continue
+        kind = None if any(each.is_nested for each in types) else kinds.widest([row[at].kind for row in rows])
         if kind is None:
-            found = listed(dict.fromkeys(row[at].kind for row in rows), "and")
+            found = listed(dict.fromkeys(map(str, types)), "and")
             problem = f"'{each.name.text}' has different types in the branches of the pattern: {found}"
             raise Fault("L061", each.value.span, problem, "use a different name for one of the aliases")
         scale = max(_scale(row[at], scope) for row, scope in zip(rows, scopes, strict=True))
@@ -76,11 +91,11 @@ def _timed(scopes: Sequence[Scope]) -> bool:
 
 def _scale(value: Expression, scope: Scope) -> int:
     """Decimal places of an exact result: products add them up, other operations keep the most."""
-    if isinstance(value, Field | Aggregate) and value.kind is Kind.DECIMAL and value.attribute:
-        slot = value.slot if isinstance(value, Field) else value.slots[0]
-        owner = next(each.type for each in scope.members.values() if slot in each.slots)
-        attribute = owner.attribute(value.attribute)
-        return attribute.type.scale if attribute else 0
+    if isinstance(value, Field | Aggregate | StructField) or (isinstance(value, Call) and value.function == "element_at"):
+        known = data_type_of(value, scope.types)
+        if isinstance(value, Aggregate) and value.attribute and value.function in ("sum", "avg"):
+            known = scope.types[value.slots[0]].type_of(value.attribute)
+        return known.scale if value.kind is known.kind is Kind.DECIMAL else 0
     if isinstance(value, Cast):
         return value.type.scale if value.kind is Kind.DECIMAL else 0
     scales = [_scale(child, scope) for child in (value.values if isinstance(value, CaseWhen) else value.parts)]
@@ -138,6 +153,11 @@ def _assigned(assignment: syntax.Assignment, attribute: Attribute, value: Expres
             return Literal(canonical(value.value, wanted), Kind.DECIMAL)
         except ValueError as error:
             raise Fault("L061", assignment.value.span, str(error), "use a number that fits the type") from None
+    found_type = data_type_of(value, scope.types)
+    is_null = isinstance(value, Literal) and value.value is None
+    if (wanted.is_nested or found_type.is_nested) and wanted != found_type and not (is_null and wanted.kind is value.kind):
+        problem = f"'{attribute.name}' is declared {wanted}, the value is {found_type}"
+        raise Fault("L061", assignment.value.span, problem, f"declare {attribute.name} {found_type}, or change the expression")
     fits = kinds.widens(value.kind, wanted.kind)
     if not fits or (wanted.kind is Kind.DECIMAL and _scale(value, scope) > wanted.scale):
         found = f"DECIMAL with {_scale(value, scope)} decimal places" if fits else value.kind

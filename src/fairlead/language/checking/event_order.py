@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairlead.language.checking.type_declarations import check_single
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
@@ -76,6 +77,8 @@ def _check(key: syntax.OrderKey, types: list[EventType], before: set[str]) -> No
             problem = f"'{schema.name}' has no attribute '{word.text}' to order by"
             fix = did_you_mean(word.text, schema.index) or _without(schema, word.text)
             raise Fault("L084", word.span, problem, fix)
+        if word.text in schema.index:
+            check_single(schema.type_of(word.text), word.span, f"'{word.text}'")
         if _kind(wanted, schema) is not _kind(wanted, types[0]):
             told = [f"{each.name} has {_kind(wanted, each).value}" for each in (types[0], schema)]
             raise Fault(

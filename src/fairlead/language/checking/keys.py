@@ -2,6 +2,7 @@
 
     PER symbol               every type of the pattern has `symbol`
     PER bucket(at, 1 HOUR)   every type has the TIMESTAMP `at`; the key is the hour in which it lies
+    PER address.zip          every type has `address`, a STRUCT with `zip`; so does PER r.address.zip
     PER r.symbol = q.ticker  the type of r has `symbol`, that of q `ticker`; any other type has one of these names
 
 Takes: the clause and the branches' members (negated ones too). Gives: for each branch its keys, and their display names.
@@ -10,12 +11,14 @@ Takes: the clause and the branches' members (negated ones too). Gives: for each 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from fairlead.language.checking.type_declarations import check_single
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, attribute_of
 from fairlead.language.parsing import syntax
-from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.model.events.types import INTEGER, EventType, Kind
+from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
+from fairlead.model.events.types import INTEGER, PATH, EventType, Kind
 from fairlead.model.events.values import duration_words
 from fairlead.model.plans.key_parts import KeyPart
 
@@ -25,6 +28,7 @@ BranchTypes = tuple[Mapping[str, AliasMember], tuple[EventType, ...]]
 
 def keys(clause: syntax.Per, branches: Sequence[BranchTypes]) -> list[tuple[tuple[str, tuple[str, ...]], ...]]:
     seen: set[str] = set()
+    clause = replace(clause, keys=tuple(_resolved(key, branches) for key in clause.keys))
     for key in clause.keys:
         if display(key) in seen:
             raise Fault("L053", key.span, f"the key '{display(key)}' is named twice", "name it once")
@@ -50,8 +54,22 @@ def display(key: syntax.Key) -> str:
 
 
 def _display(part: syntax.KeyPart) -> str:
-    name = f"{part.alias.text}.{part.attribute.text}" if part.alias else part.attribute.text
-    return f"bucket({name}, {duration_words(duration(part.duration))})" if part.duration else name
+    return f"bucket({part.written}, {duration_words(duration(part.duration))})" if part.duration else part.written
+
+
+def _resolved(key: syntax.Key, branches: Sequence[BranchTypes]) -> syntax.Key:
+    """With each attribute and its fields as one path, and an alias only where the first name is one."""
+    aliases = {alias for members, _ in branches for alias in members}
+    heads = {each.name for _, types in branches for type_ in types for each in type_.attributes}
+    parts = []
+    for part in key.parts:
+        names = [part.attribute, *part.fields]
+        alias = part.alias
+        if alias is not None and alias.text not in aliases and alias.text in heads:
+            names, alias = [alias, *names], None
+        path = syntax.Word(PATH.join(each.text for each in names), Span(names[0].span.start, names[-1].span.end))
+        parts.append(replace(part, alias=alias, attribute=path, fields=()))
+    return replace(key, parts=tuple(parts))
 
 
 def _check_buckets(key: syntax.Key) -> None:
@@ -109,6 +127,8 @@ def _by_name(key: syntax.Key, type_: EventType) -> str:
         if type_.attribute(part.attribute.text):
             return part.attribute.text
     word = key.parts[0].attribute
+    if PATH in word.text and type_.attribute(word.text.partition(PATH)[0]):
+        attribute_of(type_, word)
     names = [each.name for each in type_.attributes]
     meant = did_you_mean(word.text, names)
     fix = meant or f"where the names differ, write PER x.{word.text} = y.{names[0] if names else 'key'}"
@@ -120,6 +140,7 @@ def _check_kinds(key: syntax.Key, used: Sequence[tuple[EventType, str]]) -> None
     for type_, name in used:
         attribute = type_.attribute(name)
         if attribute:
+            check_single(attribute.type, key.span, f"the key {type_.name}.{name}")
             kind = Kind.BIGINT if attribute.type.kind in INTEGER else attribute.type.kind
             kinds.setdefault(kind, f"{type_.name}.{name} is {attribute.type.kind}")
     if key.parts[0].duration is not None and [*kinds] != [Kind.TIMESTAMP]:

@@ -225,7 +225,7 @@ def _emitting(branches: tuple[Branch, ...], fields: tuple[Emission, ...]) -> tup
 def _joint_scopes(built: Sequence[BranchPattern], hidden: Mapping[str, str]) -> list[Scope]:
     """For EMIT: the aliases that another branch has, and this one has not, read as NULL."""
     everywhere = {alias: replace(member, slots=()) for shape in reversed(built) for alias, member in shape.members.items()}
-    return [Scope({**everywhere, **shape.members}, hidden, whole=True) for shape in built]
+    return [Scope({**everywhere, **shape.members}, hidden, whole=True, collects=True) for shape in built]
 
 
 def _window(node: syntax.Subscription, built: Sequence[BranchPattern]) -> int | None:

@@ -6,15 +6,16 @@ derived). Gives: the catalogue of declared types. Never: adds a type that only E
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from fairlead.language.parsing import syntax
-from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.model.events.types import HEARTBEAT, Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
+from fairlead.model.events.types import HEARTBEAT, NESTED, Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.limits import LIMITS
 
-KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind if kind is not Kind.INTERVAL} | {
+KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind if kind is not Kind.INTERVAL and kind not in NESTED} | {
     "INTEGER": Kind.INT,
     "LONG": Kind.BIGINT,
 }
@@ -27,9 +28,12 @@ ELSEWHERE: Mapping[str, str] = (
     | dict.fromkeys(("INT64",), "BIGINT")
     | dict.fromkeys(("DATETIME", "TIMESTAMPTZ"), "TIMESTAMP")
     | dict.fromkeys(("BYTES", "BLOB", "BYTEA"), "BINARY")
-    | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL"}
+    | dict.fromkeys(("MAP", "JSON", "OBJECT", "RECORD", "ROW"), "STRUCT<…>, or STRING for a text")
+    | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL", "LIST": "ARRAY<…>"}
 )
 """What types of other languages are called here."""
+EXAMPLES: Mapping[str, str] = {"ARRAY": "ARRAY<STRING>", "STRUCT": "STRUCT<street: STRING, zip: INT>"}
+"""Types that are made of others."""
 Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration | syntax.TableDeclaration
 PRECISION_MAX = 38
 """Spark's and Arrow's 128-bit decimals."""
@@ -105,7 +109,9 @@ def _declared(
         if above and above.attribute(column.name.text):
             problem = f"attribute '{column.name.text}' is already inherited from '{above.name}'"
             raise Fault("L013", column.name.span, problem, "remove it, or give it another name")
-    attributes = inherited + tuple(Attribute(each.name.text, data_type(each, NARROW)) for each in node.columns)
+    attributes = inherited + tuple(
+        Attribute(each.name.text, data_type(each.type, NARROW, each.name.text)) for each in node.columns
+    )
     time = _time(node.time, attributes, above) if node.time else (above.time_attribute if above else None)
     name = node.name.text
     return EventType(name, attributes, above.name if above else None, time, derived=name in emitted)
@@ -131,27 +137,73 @@ def _supertype(
     raise unknown_type(word, known)
 
 
-def data_type(column: syntax.Column, further: Mapping[str, Kind] = MappingProxyType({})) -> DataType:
-    """The data type of a name: one of KINDS, or of `further` ones."""
-    kind = KINDS.get(column.type.upper) or further.get(column.type.upper)
+def data_type(node: syntax.DataType, further: Mapping[str, Kind] = MappingProxyType({}), of: str | None = None) -> DataType:
+    """The data type of a name: one of KINDS, or of `further` ones. `of`: what it is the type of."""
+    if node.element is not None or node.fields is not None:
+        return _nested_type(node, further)
+    kind = KINDS.get(node.name.upper) or further.get(node.name.upper)
     if kind is None:
-        elsewhere = ELSEWHERE.get(column.type.upper)
-        fix = f"use {elsewhere}" if elsewhere else did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")
-        if column.name.upper in KINDS or column.name.upper in ELSEWHERE:
-            fix = f"write the name first: {column.type.text} {column.name.text}"
-        raise Fault("L011", column.type.span, f"there is no data type '{column.type.text}'", fix)
-    if not column.parameters:
+        raise Fault("L011", node.name.span, *_no_data_type(node.name, of))
+    if not node.parameters:
         return DataType(kind)
-    first = column.parameters[0]
-    if kind is not Kind.DECIMAL or len(column.parameters) > 2:
+    first = node.parameters[0]
+    if kind is not Kind.DECIMAL or len(node.parameters) > 2:
         raise Fault(
             "L011", first.span, f"{kind} does not accept these numbers", "only DECIMAL(precision, scale) accepts numbers"
         )
-    precision, scale = first.value, column.parameters[1].value if len(column.parameters) > 1 else 0
+    precision, scale = first.value, node.parameters[1].value if len(node.parameters) > 1 else 0
     if not (1 <= precision <= PRECISION_MAX and scale <= precision):
         problem = f"DECIMAL({precision},{scale}) does not exist"
         raise Fault("L011", first.span, problem, f"precision is 1 to {PRECISION_MAX}, scale 0 to the precision")
     return DataType(kind, precision, scale)
+
+
+def _no_data_type(word: syntax.Word, of: str | None) -> tuple[str, str]:
+    """The problem and the fix for a word that is no data type."""
+    if word.upper in EXAMPLES:
+        return f"{word.upper} needs the types that it is made of", f"write, for example, {EXAMPLES[word.upper]}"
+    elsewhere = ELSEWHERE.get(word.upper)
+    known = (*KINDS, *EXAMPLES)
+    fix = f"use {elsewhere}" if elsewhere else str(did_you_mean(word.text, known, f"use {listed(known)}"))
+    if of is not None and (of.upper() in KINDS or of.upper() in ELSEWHERE):
+        fix = f"write the name first: {word.text} {of}"
+    return f"there is no data type '{word.text}'", fix
+
+
+def _nested_type(node: syntax.DataType, further: Mapping[str, Kind]) -> DataType:
+    kind = node.name.upper
+    if kind not in EXAMPLES:
+        scalar = kind in KINDS or kind in further
+        problem = f"{node.name.text} is not made of other types" if scalar else f"there is no data type '{node.name.text}<…>'"
+        fix = "remove what is in <>" if scalar else f"use {listed(EXAMPLES.values())}"
+        raise Fault("L011", node.name.span, problem, fix)
+    if (kind == Kind.ARRAY) != (node.element is not None):
+        raise Fault("L011", node.span, f"{kind} is not written like this", f"write, for example, {EXAMPLES[kind]}")
+    if node.element is not None:
+        made = DataType(Kind.ARRAY, element=data_type(node.element, further))
+    else:
+        made = DataType(Kind.STRUCT, fields=tuple(_fields(node.fields or (), further)))
+    check_size(made, node.span)
+    return made
+
+
+def _fields(columns: Iterable[syntax.Column], further: Mapping[str, Kind]) -> Iterator[Attribute]:
+    seen: set[str] = set()
+    for each in columns:
+        if each.name.text in seen:
+            raise Fault("L013", each.name.span, f"field '{each.name.text}' is named twice", "give it another name")
+        seen.add(each.name.text)
+        yield Attribute(each.name.text, data_type(each.type, further, each.name.text))
+
+
+def check_size(made: DataType, span: Span) -> None:
+    """Of a nested type."""
+    if made.depth > LIMITS.data_type_depth_max:
+        problem = f"more than {LIMITS.data_type_depth_max} data types within one another"
+        raise Fault("L127", span, problem, "declare the inner part as attributes of its own, or as a STRING")
+    if len(made.scalars) > LIMITS.fields_max:
+        problem = f"a data type with more than {LIMITS.fields_max:,} fields"
+        raise Fault("L127", span, problem, "leave out the fields that no rule needs")
 
 
 def _time(word: syntax.Word, attributes: tuple[Attribute, ...], above: EventType | None) -> str:
@@ -197,6 +249,18 @@ def _refuse_tables(declarations: Iterable[Declaration]) -> None:
                 raise Fault("L124", word.span, f"'{word.text}' is a table", f"name {tables[word.text].source.text}")
 
 
+def check_single(type_: DataType, span: Span, named: str) -> None:
+    """Raises for an ARRAY or STRUCT where values are compared."""
+    if type_.is_nested:
+        raise Fault("L126", span, f"{named} is {type_}, and only single values are compared", part_of_nested(type_))
+
+
+def part_of_nested(type_: DataType) -> str:
+    if type_.kind is Kind.STRUCT:
+        return f"name one of its fields, such as .{type_.fields[0].name}"
+    return "compare size(…), element_at(…, 1) or array_contains(…, …)"
+
+
 def _table(node: syntax.TableDeclaration, known: Mapping[str, EventType], emitted: Collection[str]) -> EventType:
     """A table accepts what its type accepts, as a union does; its events have the same attributes."""
     members = _members(node.source, known, emitted)
@@ -206,6 +270,7 @@ def _table(node: syntax.TableDeclaration, known: Mapping[str, EventType], emitte
         if source.attribute(word.text) is None:
             fix = did_you_mean(word.text, names, f"name {listed(names)}")
             raise Fault("L123", word.span, f"type '{source.name}' has no attribute '{word.text}' for the key", fix)
+        check_single(source.type_of(word.text), word.span, f"'{word.text}'")
         if word.text in [each.text for each in node.key[:at]]:
             raise Fault("L123", word.span, f"the key has '{word.text}' twice", "name it once")
     named = tuple(each.name for each in members)

@@ -9,7 +9,7 @@ from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding, expressions, outside_aggregates
 from fairlead.language.parsing import syntax
-from fairlead.model.events.types import Catalogue, EventType
+from fairlead.model.events.types import PATH, Catalogue, EventType
 from fairlead.model.expressions.expression import Compare, Field, Predicate, leaves
 from fairlead.model.plans.plan import Branch
 
@@ -154,7 +154,9 @@ def _ordered(shape: BranchPattern) -> set[tuple[str, str]]:
 
 
 def _is_key(reference: syntax.Reference, alias: str, checked: Checked) -> bool:
-    attribute = (reference.attribute or reference.head).text
+    qualified = reference.head.text == alias and bool(reference.names)
+    names = reference.names if qualified else (reference.head, *reference.names)
+    attribute = PATH.join(each.text for each in names)
     having = [
         (branch, shape.members[alias].type.name)
         for branch, shape in zip(checked.subscription.branches, checked.assignments, strict=True)
@@ -168,7 +170,7 @@ def _meant(reference: syntax.Reference, checked: Checked) -> str | None:
     head = reference.head.text
     for shape in checked.assignments:
         having = [member.alias for member in shape.members.values() if member.type.attribute(head)]
-        if reference.attribute is None and having:
+        if having and (reference.attribute is None or head not in shape.members):
             return having[0]
         if head in shape.members:
             return head

@@ -23,7 +23,7 @@ STATEMENT = "a statement (TYPE, EVENT UNION, TOPIC, ORDER BY, SUBSCRIPTION)"
 GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (_EXPRESSION | {"NOT"}, "a condition"),
     (_EXPRESSION, "an expression"),
-    (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "_RLIKE", "NOT"}), "a comparison"),
+    (frozenset({"EQ", "ORDER", "LESS", "GREATER", "_IS", "_IN", "_BETWEEN", "_LIKE", "_RLIKE", "NOT"}), "a comparison"),
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "PIPES"}), "an arithmetic sign"),
     (frozenset(_CLAUSES), f"a clause ({', '.join(CLAUSE_KEYWORDS)})"),
     (frozenset(_STATEMENTS), STATEMENT),
@@ -46,8 +46,10 @@ WORDS = {
     "RBRACE": "'}'",
     "COMMA": "','",
     "DOT": "'.'",
+    "LESS": "'<'",
+    "GREATER": "'>'",
 }
-SILENT = frozenset({"SEMICOLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT", "SPACE"})
+SILENT = frozenset({"SEMICOLON", "_COLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT", "SPACE"})
 """Terminals that are also possible but do not help in a message."""
 
 _WORDS_OF_KEYWORDS = frozenset(word for each in ALL_KEYWORDS for word in each.split())
@@ -205,7 +207,7 @@ def _problem(token: Token) -> str:
 
 
 def _fix(text: str, token: Token, span: Span, expected: frozenset[str]) -> str:
-    if token.type in ("EQ", "ORDER") and "_AND" in expected:
+    if token.type in ("EQ", "ORDER", "LESS", "GREATER") and "_AND" in expected:
         if _BARS_BEFORE.search(text, max(0, span.start - 200), span.start):
             return "|| joins texts; write OR between conditions"
         return "comparisons do not chain; join two of them with AND"

@@ -108,6 +108,7 @@ BEHIND: tuple[tuple[str, str, str], ...] = (
     (r"\bemit\s+\w+\s*\(([^;]*,)?\s*\w+\s*$", r"[.,()\[:]", "name each attribute: id = o.id"),
     (rf"\bmatch\b{_NOT_A_CLAUSE}[\w+*?}})\]]\s*$", ",", "write NEXT, THEN or AND between elements"),
     (r"\buntil\b[^;()]*\b(and|or)\s+\w+\s*$", r"\.", "write the condition of UNTIL in parentheses"),
+    (r"\w\s*\.\s*\w+\s*$", r"\[", "write element_at(o.lines, 1) for the first element of an ARRAY"),
     (r"\)\s*$", r"\[", "write a quantifier after a group: (…){2}"),
     (r"\bwithin\s+[\d.]+\s+\w+\s*$", r"of\b", "write OF PREVIOUS, after an element; or WITHIN alone, for the whole pattern"),
     (
@@ -142,6 +143,10 @@ FOREIGN_FUNCTIONS = {
     **dict.fromkeys(("if", "iif", "iff", "decode"), "write CASE WHEN condition THEN value ELSE other END"),
     **dict.fromkeys(("nvl", "ifnull"), "write coalesce(value, other)"),
     **dict.fromkeys(("len", "char_length"), "write length(text)"),
+    **dict.fromkeys(("array_size", "cardinality", "array_length"), "write size(array)"),
+    **dict.fromkeys(("contains", "list_contains", "has"), "write array_contains(array, value); of a text, LIKE '%part%'"),
+    **dict.fromkeys(("get", "list_element", "array_get"), "write element_at(array, 1), where 1 is the first"),
+    **dict.fromkeys(("collect_list", "array_agg", "list"), "write collect(q.x), in EMIT"),
     **dict.fromkeys(("to_date", "date"), "write cast(text AS DATE), or DATE '2024-05-01'"),
     **dict.fromkeys(("to_timestamp", "timestamp"), "write cast(text AS TIMESTAMP), or TIMESTAMP '2024-05-01T09:30:00Z'"),
 }

@@ -115,7 +115,21 @@ def _optional_whole(parts: list[Any]) -> syntax.Whole | None:
 
 
 def _column(span: Span, parts: list[Any]) -> syntax.Column:
-    return syntax.Column(_word(parts[0]), _word(parts[1]), tuple(parts[2]) if len(parts) > 2 else ())
+    return syntax.Column(_word(parts[0]), parts[-1])
+
+
+def _plain_type(span: Span, parts: list[Any]) -> syntax.DataType:
+    return syntax.DataType(_word(parts[0]), tuple(parts[1]) if len(parts) > 1 else (), span)
+
+
+def _array_type(span: Span, parts: list[Any]) -> syntax.DataType:
+    name, _, element, _ = parts
+    return syntax.DataType(_word(name), (), span, element=element)
+
+
+def _struct_type(span: Span, parts: list[Any]) -> syntax.DataType:
+    name, _, *fields, _ = parts
+    return syntax.DataType(_word(name), (), span, fields=tuple(fields))
 
 
 def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
@@ -204,8 +218,10 @@ def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:
 
 
 def _key_part(span: Span, parts: list[Any]) -> syntax.KeyPart:
-    *alias, attribute = _names(parts)
-    return syntax.KeyPart(alias[0] if alias else None, attribute)
+    first, *names = _names(parts)
+    if not names:
+        return syntax.KeyPart(None, first)
+    return syntax.KeyPart(first, names[0], fields=tuple(names[1:]))
 
 
 def _emit(span: Span, parts: list[Any]) -> syntax.Emit:
@@ -213,13 +229,21 @@ def _emit(span: Span, parts: list[Any]) -> syntax.Emit:
 
 
 def _reference(span: Span, parts: list[Any]) -> syntax.Reference:
-    head, *attribute = _names(parts)
-    return syntax.Reference(head, _optional_whole(parts), attribute[0] if attribute else None, span)
+    head, *names = _names(parts)
+    return syntax.Reference(head, _optional_whole(parts), names[0] if names else None, span, tuple(names[1:]))
+
+
+def _field_of_call(span: Span, parts: list[Any]) -> syntax.FieldOf:
+    function, arguments, *fields = parts
+    end = max((each.span.end for each in arguments), default=function.end)
+    call = syntax.Call(_word(function), tuple(arguments), Span(span.start, end + 1))
+    return syntax.FieldOf(call, tuple(map(_word, fields)), span)
 
 
 def _cast(span: Span, parts: list[Any]) -> syntax.Cast:
     function, type = _word(parts[0]), _word(parts[2])
-    return syntax.Cast(function, parts[1], syntax.Column(function, type, tuple(parts[3]) if len(parts) > 3 else ()), span)
+    wanted = syntax.DataType(type, tuple(parts[3]) if len(parts) > 3 else (), type.span)
+    return syntax.Cast(function, parts[1], wanted, span)
 
 
 def _case(span: Span, parts: list[Any]) -> syntax.Case:
@@ -242,6 +266,10 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "supertype": lambda span, parts: _Supertype((_word(parts[0]),)),
     "columns": lambda span, parts: parts,
     "column": _column,
+    "field": _column,
+    "plain_type": _plain_type,
+    "array_type": _array_type,
+    "struct_type": _struct_type,
     "parameters": lambda span, parts: [_whole(each) for each in parts],
     "time": lambda span, parts: _word(parts[0]),
     "union": _union,
@@ -311,6 +339,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "interval": lambda span, parts: syntax.Prefixed(_word(parts[0]), parts[1], span),
     "timestamp": lambda span, parts: syntax.Prefixed(_word(parts[0]), _text(parts[1]), span),
     "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),
+    "field_of_call": _field_of_call,
     "distinct": lambda span, parts: syntax.Call(_word(parts[0]), (parts[1],), span, distinct=True),
     "cast": _cast,
     "case": _case,

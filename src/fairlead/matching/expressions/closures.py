@@ -12,6 +12,7 @@ from typing import Any
 from fairlead.matching.expressions.casts import cast
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
 from fairlead.model.events.event import Event
+from fairlead.model.events.nested_values import inner
 from fairlead.model.events.types import Catalogue, EventType, Kind
 from fairlead.model.expressions.expression import (
     Aggregate,
@@ -32,6 +33,7 @@ from fairlead.model.expressions.expression import (
     Negative,
     PositionOf,
     Previous,
+    StructField,
     TimeOf,
     Truth,
 )
@@ -104,6 +106,9 @@ def compile_value(node: Expression, types: Sequence[EventType]) -> Evaluator:
             return lambda binding: next((v for v in (each(binding) for each in arguments) if v is not None), None)
         case Call():
             return _strict(scalar(node.function, node.kind), node.arguments, types)
+        case StructField():
+            at = node.at
+            return _strict(lambda value: value[at], [node.operand], types)
         case Logic():
             return _logic(node, types)
         case CaseWhen():
@@ -150,7 +155,10 @@ def _case(node: CaseWhen, types: Sequence[EventType]) -> Evaluator:
 def _field(slot: int, attribute: str, schema: EventType) -> Evaluator:
     if schema.is_union:  # members keep the attribute at different places
         return lambda binding: binding[slot].raw(attribute)
-    at = schema.index[attribute]
+    at, *fields = schema.place(attribute)
+    if fields:
+        place = (at, *fields)
+        return lambda binding: inner(binding[slot].row, place)
     return lambda binding: binding[slot].row[at]
 
 

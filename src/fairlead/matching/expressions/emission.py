@@ -26,8 +26,9 @@ from fairlead.matching.results.taken_rows import Taken
 from fairlead.model.events.columns import arrow_array, arrow_type, canonical_values, decimals_at, of_numbers
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
-from fairlead.model.events.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.events.types import NESTED, PATH, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.events.values import DECIMAL_CONTEXT
+from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import (
     Aggregate,
     Call,
@@ -95,7 +96,10 @@ class Members:
 
     def _by_columns(self, node: Expression, wanted: DataType) -> pa.Array:
         if not any(leaves(node)):
-            return pa.repeat(arrow_array([compile_field(node, self.types, wanted)(())], wanted)[0], len(self))
+            value = compile_field(node, self.types, wanted)(())
+            if value is None:
+                return pa.nulls(len(self), arrow_type(wanted))
+            return pa.repeat(arrow_array([value], wanted)[0], len(self))
         match node:
             case Field() if node.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL:
                 return decimals_at(self.column(node), arrow_type(wanted))
@@ -132,12 +136,12 @@ class Members:
 
     def _column(self, leaf: Leaf) -> pa.Array:
         if self._is_of_run(leaf):
-            return arrow_array(self._of_run(leaf), DataType(leaf.kind))
+            return arrow_array(self._of_run(leaf), data_type_of(leaf, self.types))
         match leaf:
             case Field():
                 schema = self.types[leaf.slot]
-                sources = {name: self.catalogue[name].index[leaf.attribute] for name in self.catalogue.accepts(schema.name)}
-                return self._slot(leaf.slot).column(arrow_type(schema.attributes[schema.index[leaf.attribute]].type), sources)
+                sources = {name: self.catalogue[name].place(leaf.attribute) for name in self.catalogue.accepts(schema.name)}
+                return self._slot(leaf.slot).column(arrow_type(schema.type_of(leaf.attribute)), sources)
             case PositionOf():
                 return pa.array(majors_of(self.refs.column(leaf.slot)))
             case TimeOf():
@@ -163,37 +167,31 @@ class Members:
     def _by_scalar(self, node: Expression, wanted: DataType) -> pa.Array:
         scalar, read = compile_field(node, self.types, wanted), list(dict.fromkeys(leaves(node)))
         slots = [Event(schema, (None,) * len(schema.attributes), Position(0)) for schema in self.types]
-        if len(read) == 1 and isinstance(read[0], Field):
-            slot, schema, number = read[0].slot, self.types[read[0].slot], self.types[read[0].slot].index[read[0].attribute]
+        if len(read) == 1 and isinstance(read[0], Field) and read[0].kind not in NESTED:
             encoded = self.column(read[0]).dictionary_encode()
             distinct = [*canonical_values(encoded.dictionary, read[0].kind), None]
-            bound: list[Any] = list(slots)
-            results = []
-            for value in distinct:
-                row = list(slots[slot].row)
-                row[number] = value
-                bound[slot] = Event(schema, tuple(row), Position(0))
-                results.append(scalar(bound))
-            return arrow_array(results, wanted).take(encoded.indices.fill_null(len(distinct) - 1))
-        if any(map(self._is_of_run, read)):
-            return self._beside_runs(node, read, wanted)
+            results = self._over_leaves(node, read, [distinct], wanted)
+            return results.take(encoded.indices.fill_null(len(distinct) - 1))
+        if any(map(self._is_of_run, read)) or all(isinstance(each, Field) for each in read):
+            values = [
+                self._of_run(leaf) if self._is_of_run(leaf) else canonical_values(self.column(leaf), leaf.kind) for leaf in read
+            ]
+            return self._over_leaves(node, read, values, wanted)
         used = {slot for leaf in read for slot in leaf.slots}
         columns = [self._events(slot, read) if slot in used else repeat(slots[slot], len(self)) for slot in range(len(slots))]
         return arrow_array([scalar(binding) for binding in zip(*columns, strict=True)], wanted)
 
-    def _beside_runs(self, node: Expression, read: Sequence[Leaf], wanted: DataType) -> pa.Array:
+    def _over_leaves(self, node: Expression, read: Sequence[Leaf], values: Sequence[list[Any]], wanted: DataType) -> pa.Array:
         """As an expression over one wide event that has what is read of the members."""
-        schema = EventType("members", tuple(Attribute(str(at), DataType(leaf.kind)) for at, leaf in enumerate(read)))
+        types = [data_type_of(leaf, self.types) for leaf in read]
+        schema = EventType("members", tuple(Attribute(str(at), each) for at, each in enumerate(types)))
         fields = {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)}
         scalar = compile_field(with_leaves(node, fields.__getitem__), [schema], wanted)
-        values = [
-            self._of_run(leaf) if self._is_of_run(leaf) else canonical_values(self.column(leaf), leaf.kind) for leaf in read
-        ]
         return arrow_array([scalar((Event(schema, row, Position(0)),)) for row in zip(*values, strict=True)], wanted)
 
     def _events(self, slot: int, read: Sequence[Leaf]) -> Iterator[Event]:
         """The members at a slot as events with the attributes that are read."""
-        schema, names = self.types[slot], {leaf.attribute for leaf in read if isinstance(leaf, Field | Aggregate)}
+        schema, names = self.types[slot], {_head(leaf) for leaf in read if isinstance(leaf, Field | Aggregate)}
         values = [
             canonical_values(self.column(Field(slot, each.name, each.type.kind)), each.type.kind)
             if each.name in names
@@ -214,4 +212,9 @@ def as_arrow(vector: Vector, wanted: DataType) -> pa.Array:
 
 
 def _kind(schema: EventType, attribute: str) -> Kind:
-    return schema.attributes[schema.index[attribute]].type.kind
+    return schema.type_of(attribute).kind
+
+
+def _head(leaf: Field | Aggregate) -> str | None:
+    """The attribute that has what it reads."""
+    return None if leaf.attribute is None else leaf.attribute.partition(PATH)[0]

@@ -107,7 +107,9 @@ def like_pattern(pattern: str) -> LikePattern:
 
 
 def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
-    """Over the values that are not NULL; with `first` and `last`, over all."""
+    """Over the values that are not NULL; with `first`, `last` and `collect`, over all."""
+    if function == "collect":
+        return tuple(values)
     if function in ("first", "last"):
         return values[0 if function == "first" else -1] if values else None
     present = [value for value in values if value is not None]
@@ -135,6 +137,28 @@ def _rounded(rounding: Callable[[Any], int]) -> Callable[..., Any]:
         return in_range(rounding(value), Kind.BIGINT)  # type: ignore[no-any-return]
 
     return apply
+
+
+def element_at(array: Sequence[Any], number: int) -> Any:
+    """From 1, or from the end, where -1 is the last. NULL outside."""
+    if number == 0 or abs(number) > len(array):
+        return None
+    return array[number - 1 if number > 0 else number]
+
+
+def array_contains(array: Sequence[Any], value: Any) -> bool | None:
+    """As `value IN (…)` with the elements: unknown if none is equal and one is NULL or NaN, or if the value is NaN."""
+    if unknown(value):
+        return None
+    if any(not unknown(each) and _equal(each, value) for each in array):
+        return True
+    return None if any(map(unknown, array)) else False
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if {type(one), type(other)} == {Decimal, float}:  # as `comparison`
+        return float(one) == float(other)
+    return bool(one == other)
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
@@ -208,6 +232,9 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "hour": lambda at: _moment(at).hour,
     "minute": lambda at: _moment(at).minute,
     "second": lambda at: _moment(at).second,
+    "size": len,
+    "array_contains": array_contains,
+    "element_at": element_at,
     "dayofweek": lambda at: _moment(at).isoweekday() % 7 + 1,
 }
 """The functions of model/expressions/function_table.py by name, except abs and round (by kind) and coalesce (accepts NULL)."""

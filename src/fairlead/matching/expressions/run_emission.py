@@ -45,8 +45,8 @@ def _counted(values: list[Any], ends: Numbers, lengths: Numbers) -> list[int]:
 
 
 def _values(attribute: str, schema: EventType, words: Numbers, view: View, catalogue: Catalogue) -> list[Any]:
-    declared = schema.attributes[schema.index[attribute]].type
-    sources = {name: catalogue[name].index[attribute] for name in catalogue.accepts(schema.name)}
+    declared = schema.type_of(attribute)
+    sources = {name: catalogue[name].place(attribute) for name in catalogue.accepts(schema.name)}
     if not len(words):
         return []
     return list(canonical_values(view.take(words).column(arrow_type(declared), sources), declared.kind))

@@ -32,14 +32,14 @@ from fairlead.matching.state.content import Content
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.event import Event, Places
 from fairlead.model.events.position import Position
-from fairlead.model.events.types import NO_TIME, Catalogue, EventType, Kind
+from fairlead.model.events.types import NO_TIME, Catalogue, DataType, EventType
 from fairlead.model.plans.clocks import heard_types
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import pair_of, relation_id
 from fairlead.model.relations.relation import Relation
 
 Make = Callable[[Subscription, Catalogue], SubscriptionMatcher]
-Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
+Emitter = tuple[EventType, tuple[tuple[str, DataType, Evaluator], ...]]
 """A derived type and, for each of its attributes, how to compute it from the members."""
 
 
@@ -150,7 +150,7 @@ class EventLane:
             return Relation(subscription, number, identity, match.members, at, runs=match.runs)
         schema, fields = emitter
         held = self.plan[subscription].branches[match.branch].grouped(match.members, match.runs)
-        emitted = tuple((name, kind, evaluate(held)) for name, kind, evaluate in fields)
+        emitted = tuple((name, form, evaluate(held)) for name, form, evaluate in fields)
         return Relation(subscription, number, identity, match.members, at, schema.name, emitted, match.runs)
 
     def waiting(self) -> list[str]:
@@ -207,7 +207,7 @@ def _emitter(branch: Branch, catalogue: Catalogue) -> Emitter | None:
     schema, types = catalogue[branch.emission.type], slot_types(branch, catalogue)
     fields = dict(branch.emission.fields)
     return schema, tuple(
-        (each.name, each.type.kind, compile_field(fields[each.name], types, each.type)) for each in schema.attributes
+        (each.name, each.type, compile_field(fields[each.name], types, each.type)) for each in schema.attributes
     )
 
 

@@ -6,12 +6,14 @@ Takes: a branch, then events. Gives: keys with routes. Never: evaluates a condit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.interpreted.instance import Key
 from fairlead.model.events.event import Event
+from fairlead.model.events.nested_values import inner
 from fairlead.model.events.types import Catalogue, EventType
-from fairlead.model.plans.key_parts import KeyPart, is_bucket, key_index, part_of
+from fairlead.model.plans.key_parts import KeyPart, is_bucket, key_place, part_of
 from fairlead.model.plans.plan import Branch
 
 
@@ -24,10 +26,12 @@ class Route:
     noting: tuple[int, ...]
     buckets: tuple[KeyPart, ...] = ()
     """What becomes of each attribute, where the key has buckets."""
+    fields: tuple[tuple[int, ...], ...] = ()
+    """Where the values are inside the attributes, where the key has paths."""
 
     def with_queues_of(self, other: Route) -> Route:
         queues, noting = sorted({*self.queues, *other.queues}), sorted({*self.noting, *other.noting})
-        return Route(self.key, tuple(queues), tuple(noting), self.buckets)
+        return replace(self, queues=tuple(queues), noting=tuple(noting))
 
 
 class Routes:
@@ -43,6 +47,8 @@ class Routes:
         found = []
         for route in routes:
             key = tuple([event.row[at] for at in route.key])
+            if route.fields:
+                key = tuple([inner(value, fields) for value, fields in zip(key, route.fields, strict=True)])
             if route.buckets:
                 key = tuple([part.of(value) for part, value in zip(route.buckets, key, strict=True)])
             if not any(value is None or value != value for value in key):
@@ -72,4 +78,6 @@ def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]
 
 def _route(schema: EventType, key: tuple[str, ...], queues: list[int], noting: list[int]) -> Route:
     parts = tuple(map(part_of, key)) if any(map(is_bucket, key)) else ()
-    return Route(tuple(key_index(schema, name) for name in key), tuple(queues), tuple(noting), parts)
+    places = [key_place(schema, name) for name in key]
+    fields = tuple(tuple(inside) for _, *inside in places) if any(len(each) > 1 for each in places) else ()
+    return Route(tuple(at for at, *_ in places), tuple(queues), tuple(noting), parts, fields)

@@ -139,7 +139,7 @@ def _table(
             pa.DictionaryArray.from_arrays(number_array(members.codes(layout.types)), text_array(layout.types)),
             positions,
             number_array(places_of(members.words)),
-            *(members.column(each.field.type, each.sources) for each in layout.members),
+            *(members.column(each.field.type, {name: (at,) for name, at in each.sources.items()}) for each in layout.members),
         ],
         fields=list(layout.member_type),
     )

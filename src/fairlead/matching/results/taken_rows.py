@@ -14,7 +14,16 @@ import pyarrow as pa
 
 from fairlead.errors import require
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
-from fairlead.model.events.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
+from fairlead.model.events.columns import (
+    ARROW,
+    Columns,
+    bits_of,
+    canonical_rows_at,
+    field_column,
+    number_array,
+    record_batch,
+    taken_rows,
+)
 from fairlead.model.events.event import Event
 from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.types import Catalogue
@@ -67,9 +76,9 @@ class Taken:
     def __len__(self) -> int:
         return len(self.words)
 
-    def column(self, wanted: pa.DataType, sources: Mapping[str, int]) -> pa.Array:
-        """An attribute: for each type that has it the number of its column; NULL for other types."""
-        found = [(part, part.table.column(sources[part.type])) for part in self.parts if part.type in sources]
+    def column(self, wanted: pa.DataType, sources: Mapping[str, Sequence[int]]) -> pa.Array:
+        """An attribute, or a field of one: for each type that has it its place (EventType.place); NULL for other types."""
+        found = [(part, field_column(part.table, sources[part.type])) for part in self.parts if part.type in sources]
         plain = PLAIN.get(wanted)
         if plain is not None and all(column.type == wanted for _, column in found):
             return self._numbers(wanted, plain, found)

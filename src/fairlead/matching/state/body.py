@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from fairlead.errors import FairleadError, StateError
 from fairlead.model.events.columns import ARROW
+from fairlead.model.limits import LIMITS
 
 LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(), pa.int64()})
 """Values of Arrow's null type (zeros, canonical_columns.py) take no room: `_require_whole` bounds their number."""
@@ -96,8 +97,17 @@ def _require_form(field: pa.Field) -> None:
     """A number, a text, a list of values, or a table."""
     inner = field.type.value_type if pa.types.is_list(field.type) else field.type
     leaves = [each.type for each in inner] if pa.types.is_struct(inner) and inner is not field.type else [inner]
-    if not all(each in LEAVES or pa.types.is_decimal(each) for each in leaves):
+    if not all(each in LEAVES or _is_value(each, LIMITS.data_type_depth_max) for each in leaves):
         raise unsound(f"the column '{field.name[:40]}' is of type {str(field.type)[:80]}")
+
+
+def _is_value(kind: pa.DataType, levels: int) -> bool:
+    """Whether an attribute can have the type. Each value in an ARRAY or STRUCT takes room, so a short body holds few: there are
+    no structs without fields, and nothing of Arrow's null type."""
+    if pa.types.is_list(kind) or pa.types.is_struct(kind):
+        inner = [kind.value_type] if pa.types.is_list(kind) else [each.type for each in kind]
+        return levels > 1 and bool(inner) and all(_is_value(each, levels - 1) for each in inner)
+    return bool(pa.types.is_decimal(kind) or (kind in LEAVES and not pa.types.is_null(kind)))
 
 
 def _require_whole(name: str, column: pa.Array, size: int) -> None:

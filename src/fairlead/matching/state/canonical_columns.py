@@ -1,6 +1,7 @@
 """Arrow columns in a canonical form: equal content is equal bytes, however it was made.
 
-No slices, no spare room; a validity bitmap only if there are nulls; zeros at nulls, and one NaN.
+No slices, no spare room; a validity bitmap only if there are nulls; zeros at nulls, no elements in a list that is NULL, NULLs
+in a struct that is, and one NaN.
 
 Takes: a column of a type that attributes can have. Gives: an equal column. Never: changes a value (except -NaN).
 """
@@ -22,6 +23,10 @@ def canonical(column: pa.Array) -> pa.Array:
     if column.null_count:
         known = column.is_valid().to_numpy(zero_copy_only=False)
         bitmap = _bits(known)
+    if pa.types.is_struct(kind):
+        return pa.Array.from_buffers(kind, size, [bitmap], children=[canonical(each) for each in column.flatten()])
+    if pa.types.is_list(kind):
+        return pa.Array.from_buffers(kind, size, [bitmap, _ends(column)], children=[canonical(column.flatten())])
     if pa.types.is_boolean(kind):
         values = (column.fill_null(False) if known is not None else column).to_numpy(zero_copy_only=False)
         return pa.Array.from_buffers(kind, size, [bitmap, _bits(values)])
@@ -50,6 +55,14 @@ def large(column: pa.Array) -> npt.NDArray[np.int64]:
         raise TypeError(f"{column.type} instead of integers")
     made: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
     return made
+
+
+def _ends(column: pa.Array) -> pa.Buffer:
+    """Where the lists end: those that are null have no elements."""
+    lengths = np.diff(column.offsets.to_numpy())
+    if column.null_count:
+        lengths = lengths * column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
 
 
 def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:

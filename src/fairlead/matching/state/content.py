@@ -23,7 +23,7 @@ from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.events.columns import Columns, arrow_type
 from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.expressions.expression import Condition
-from fairlead.model.plans.key_parts import key_index
+from fairlead.model.plans.key_parts import key_type
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import Words as Ids
 from fairlead.model.relations.identity import majors_of
@@ -233,10 +233,7 @@ def counted_keys(subscription: Subscription, catalogue: Catalogue) -> tuple[pa.D
 def _key_types(keys: Sequence[tuple[str, tuple[str, ...]]], catalogue: Catalogue) -> tuple[pa.DataType, ...]:
     schemas = [catalogue[name] for name, _ in keys]
     parts = zip(*(attributes for _, attributes in keys), strict=True)
-    return tuple(
-        _key_type([schema.attributes[key_index(schema, each)].type for schema, each in zip(schemas, part, strict=True)])
-        for part in parts
-    )
+    return tuple(_key_type([key_type(schema, each) for schema, each in zip(schemas, part, strict=True)]) for part in parts)
 
 
 def _key_type(types: Sequence[DataType]) -> pa.DataType:

@@ -19,7 +19,7 @@ from fairlead.matching.compiled.running.vector import TypeRows, truth
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.content import Events, Mask
 from fairlead.model.events.columns import record_batch, taken_rows
-from fairlead.model.events.types import Catalogue
+from fairlead.model.events.types import PATH, Catalogue
 from fairlead.model.expressions.expression import Aggregate, Condition, Field, Predicate, at_slot_zero, leaves
 from fairlead.model.plans.plan import Branch
 from fairlead.model.relations.identity import majors_of
@@ -114,6 +114,8 @@ class EventConditions:
         return TypeRows(schema, table, times, lambda: majors_of(self.events.words[rows]))
 
 
-def _attributes(options: Options) -> Iterator[str | None]:
+def _attributes(options: Options) -> Iterator[str]:
+    """Those that are read, or in which a path is."""
     for term in (term for conditions in options for each in conditions for term in each.terms):
-        yield from (leaf.attribute for atom in term for leaf in leaves(atom) if isinstance(leaf, Field | Aggregate))
+        read = (leaf for atom in term for leaf in leaves(atom) if isinstance(leaf, Field | Aggregate))
+        yield from ((leaf.attribute or "").partition(PATH)[0] for leaf in read)

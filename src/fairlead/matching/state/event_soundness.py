@@ -15,7 +15,7 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.body import unsound
 from fairlead.matching.state.content import Events
-from fairlead.model.events.columns import arrow_schema, bits_of
+from fairlead.model.events.columns import arrow_schema, bits_of, columns_inside
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import DATE_RANGE, TIMESTAMP_RANGE
@@ -59,10 +59,19 @@ def _origins(units: Sequence[Events]) -> Iterator[pa.Array]:
 
 
 def _same(left: pa.Array, right: pa.Array) -> bool:
-    """Compares by bits: a NaN equals itself."""
-    if pa.types.is_floating(left.type):
-        left, right = left.view(pa.int64()), right.view(pa.int64())
-    return bool(left.equals(right))
+    """Compares by bits: a NaN equals itself. Nested columns are compared level by level."""
+    for one, other in zip(columns_inside(left), columns_inside(right), strict=True):
+        if not one.is_valid().equals(other.is_valid()):
+            return False
+        if pa.types.is_list(one.type):
+            if not one.value_lengths().equals(other.value_lengths()):
+                return False
+        elif pa.types.is_floating(one.type):
+            if not one.view(pa.int64()).equals(other.view(pa.int64())):
+                return False
+        elif not pa.types.is_struct(one.type) and not one.equals(other):
+            return False
+    return True
 
 
 def say(holds: bool | np.bool_, problem: str) -> None:
@@ -109,7 +118,7 @@ def _require_type(events: Events, code: int, name: str, catalogue: Catalogue) ->
         say(table.schema.equals(arrow_schema(schema)), f"'{name[:40]}' has other attributes")
     at_its_own_place = (events.words[mine] & MINOR_MASK) == LIMITS.derived_per_event_max
     say((at_its_own_place != schema.derived).all(), f"'{name[:40]}' stands where it cannot")
-    for column in table.columns:
+    for column in (inside for each in table.columns for inside in columns_inside(each)):
         if pa.types.is_timestamp(column.type):
             say(are_times(filled(column)), f"'{name[:40]}' has a time that is none")
         if pa.types.is_date32(column.type):

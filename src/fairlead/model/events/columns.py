@@ -2,9 +2,9 @@
 
 Row i of the batch has the type `types[codes[i]]` and the position `positions[i]` (increasing). Its attribute values are the
 next row of that type's record batch in `tables`, whose columns are the type's attributes in order, in Arrow's form of the
-declared data types (see ARROW). So the j-th row of a type's record batch is row `places[type][j]` of the batch. `sources` and
-`sequences` are absent if the input has none; `identities` are there if the events are in an order by value
-(order/event_identity.py), two words a row.
+declared data types (see ARROW; an ARRAY is a list, a STRUCT a struct). So the j-th row of a type's record batch is row
+`places[type][j]` of the batch. `sources` and `sequences` are absent if the input has none; `identities` are there if the events
+are in an order by value (order/event_identity.py), two words a row.
 
 Gives: `Columns` and its row view. Never: reorders, validates (transport/ does) or drops a row.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from fairlead.dataclass import dataclass
 from fairlead.model.events.event import Event
 from fairlead.model.events.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.events.position import Position
-from fairlead.model.events.types import Catalogue, DataType, EventType, Kind
+from fairlead.model.events.types import NESTED, Attribute, Catalogue, DataType, EventType, Kind
 
 ARROW: Mapping[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
@@ -49,7 +50,23 @@ ONE_BY_ONE_MAX = 8
 def arrow_type(data_type: DataType) -> pa.DataType:
     if data_type.kind is Kind.DECIMAL:
         return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.element is not None:
+        return pa.list_(pa.field("element", arrow_type(data_type.element)))
+    if data_type.kind is Kind.STRUCT:
+        return pa.struct([(each.name, arrow_type(each.type)) for each in data_type.fields])
     return ARROW[data_type.kind]
+
+
+def data_type_of_column(kind: pa.DataType) -> DataType:
+    """The inverse of `arrow_type`."""
+    if pa.types.is_list(kind):
+        return DataType(Kind.ARRAY, element=data_type_of_column(kind.value_type))
+    if pa.types.is_struct(kind):
+        fields = (kind.field(at) for at in range(kind.num_fields))
+        return DataType(Kind.STRUCT, fields=tuple(Attribute(each.name, data_type_of_column(each.type)) for each in fields))
+    if pa.types.is_decimal(kind):
+        return DataType(Kind.DECIMAL, kind.precision, kind.scale)
+    return DataType(next(known for known, each in ARROW.items() if each == kind))
 
 
 def arrow_schema(event_type: EventType) -> pa.Schema:
@@ -181,9 +198,27 @@ class Columns:
 
 def arrow_array(values: Sequence[Any], wanted: DataType) -> pa.Array:
     """Canonical values as an Arrow column."""
+    if wanted.is_nested:
+        return _nested_array(values, wanted)
     if wanted.kind in COUNTED:
         return of_numbers(pa.array(values, type=pa.int64()), arrow_type(wanted))
     return pa.array(values, type=arrow_type(wanted))
+
+
+def _nested_array(values: Sequence[Any], wanted: DataType) -> pa.Array:
+    """Made of the columns of its parts, so that their values are what they are in columns of their own."""
+    kind, missing = arrow_type(wanted), np.array([value is None for value in values], dtype=bool)
+    mask = pa.array(missing) if missing.any() else None
+    if wanted.element is None:
+        empty = (None,) * len(wanted.fields)
+        columns = zip(*(empty if value is None else value for value in values), strict=True) if values else repeat(())
+        arrays = [arrow_array(column, each.type) for column, each in zip(columns, wanted.fields, strict=False)]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
+    inside = arrow_array([each for value in values if value is not None for each in value], wanted.element)
+    ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)], dtype=np.int64)
+    if not isinstance(inside, pa.Array) or ends[-1] > np.iinfo(np.int32).max:
+        raise pa.ArrowCapacityError("more than 2 GB in one column")
+    return pa.ListArray.from_arrays(number_array(ends.astype(np.int32)), inside, type=kind, mask=mask)
 
 
 def is_counted(kind: pa.DataType) -> bool:
@@ -255,7 +290,56 @@ def text_array(values: Sequence[str]) -> pa.Array:
 
 def canonical_values(column: pa.Array, kind: Kind) -> list[Any]:
     """An Arrow column as canonical values."""
+    if kind in NESTED:
+        return _nested_values(column)
     return (as_numbers(column) if kind in COUNTED else column).to_pylist()  # type: ignore[no-any-return]
+
+
+def _nested_values(column: pa.Array) -> list[Any]:
+    """By the Arrow type alone, which says what each part is."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        parts = [_nested_values(each) for each in column.flatten()]  # NULL where the struct is
+        values: list[Any] = list(zip(*parts, strict=True))
+    elif pa.types.is_list(kind):
+        inside = _nested_values(column.values)
+        ends = column.offsets.to_pylist()
+        values = [tuple(inside[low:high]) for low, high in pairwise(ends)]
+    else:
+        found: list[Any] = (as_numbers(column) if is_counted(kind) else column).to_pylist()
+        return found
+    if column.null_count:
+        known = column.is_valid().to_pylist()
+        return [value if each else None for value, each in zip(values, known, strict=True)]
+    return values
+
+
+def attribute_column(table: pa.RecordBatch, schema: EventType, name: str) -> pa.Array:
+    """The column of an attribute, or of a field of one by its path."""
+    return field_column(table, schema.place(name))
+
+
+def field_column(table: pa.RecordBatch, place: Sequence[int]) -> pa.Array:
+    """The column at a place (EventType.place): NULL where a STRUCT on the way is."""
+    head, *fields = place
+    return column_inside(table.column(head), fields)
+
+
+def column_inside(column: pa.Array, fields: Sequence[int]) -> pa.Array:
+    """The column of a field of a STRUCT, of a field of that, and so on."""
+    for at in fields:
+        column = column.flatten()[at]
+    return column
+
+
+def columns_inside(column: pa.Array) -> Iterator[pa.Array]:
+    """The column, and all that it is made of: without the values under a NULL, or outside its slice."""
+    yield column
+    if pa.types.is_struct(column.type):
+        for each in column.flatten():
+            yield from columns_inside(each)
+    elif pa.types.is_list(column.type):
+        yield from columns_inside(column.flatten())
 
 
 def canonical_rows(table: pa.RecordBatch, schema: EventType) -> list[tuple[Any, ...]]:
@@ -275,6 +359,9 @@ def canonical_row(table: pa.RecordBatch, schema: EventType, row: int) -> tuple[A
     """One row of one type's record batch."""
     found = []
     for column, each in zip(table.columns, schema.attributes, strict=True):
+        if each.type.is_nested:
+            found += canonical_values(column.slice(row, 1), each.type.kind)
+            continue
         value = column[row]
         found.append(value.value if each.type.kind in COUNTED else value.as_py())
     return tuple(found)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlead.errors import UnsupportedError
+from fairlead.model.events.nested_values import inner
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import EventType
 from fairlead.model.events.values import jsonable, shown
@@ -42,17 +43,23 @@ class Event:
         return self.schema.name
 
     def raw(self, name: str) -> Any:
-        """The canonical value of an attribute."""
-        return self.row[self.schema.index[name]]
+        """The canonical value of an attribute, or of a field of one by its path."""
+        at = self.schema.index.get(name)
+        return self.row[at] if at is not None else inner(self.row, self._place(name))
+
+    def _place(self, name: str) -> tuple[int, ...]:
+        place = self.schema.place(name)
+        if not place:
+            raise KeyError(name)
+        return place
 
     @property
     def values(self) -> dict[str, Any]:
         """The values by attribute, as Python objects."""
-        return {each.name: shown(value, each.type.kind) for each, value in zip(self.schema.attributes, self.row, strict=True)}
+        return {each.name: shown(value, each.type) for each, value in zip(self.schema.attributes, self.row, strict=True)}
 
     def __getitem__(self, name: str) -> Any:
-        at = self.schema.index[name]
-        return shown(self.row[at], self.schema.attributes[at].type.kind)
+        return shown(inner(self.row, self._place(name)), self.schema.type_of(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.schema.index)
@@ -60,7 +67,7 @@ class Event:
     def to_json(self) -> dict[str, Any]:
         """The event as a dict for JSON."""
         return {"type": self.type} | {
-            each.name: jsonable(value, each.type.kind) for each, value in zip(self.schema.attributes, self.row, strict=True)
+            each.name: jsonable(value, each.type) for each, value in zip(self.schema.attributes, self.row, strict=True)
         }
 
     def __repr__(self) -> str:

@@ -15,7 +15,8 @@ from fairlead.dataclass import dataclass
 
 
 class Kind(StrEnum):
-    """Spark's type names. INTERVAL exists inside expressions and in derived events: no input attribute has it."""
+    """Spark's type names. INTERVAL exists inside expressions and in derived events: no input attribute has it. ARRAY and
+    STRUCT are made of other types (see DataType)."""
 
     BOOLEAN = "BOOLEAN"
     INT = "INT"
@@ -27,22 +28,64 @@ class Kind(StrEnum):
     DATE = "DATE"
     BINARY = "BINARY"
     INTERVAL = "INTERVAL"
+    ARRAY = "ARRAY"
+    STRUCT = "STRUCT"
 
 
 NUMERIC = frozenset({Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL})
 INTEGER = frozenset({Kind.INT, Kind.BIGINT})
+NESTED = frozenset({Kind.ARRAY, Kind.STRUCT})
+PATH = "."
+"""Between the names of a path: no attribute and no field has a name with it."""
 
 
 @dataclass(frozen=True)
 class DataType:
-    """A kind, and for DECIMAL its precision and scale (default 10, 0, as in Spark)."""
+    """A kind, and for DECIMAL its precision and scale (default 10, 0, as in Spark); for ARRAY the type of its elements, for
+    STRUCT its fields in order."""
 
     kind: Kind
     precision: int = 10
     scale: int = 0
+    element: DataType | None = None
+    fields: tuple[Attribute, ...] = ()
+
+    @property
+    def is_nested(self) -> bool:
+        return self.kind in NESTED
+
+    @property
+    def parts(self) -> tuple[DataType, ...]:
+        """The types that a nested one is made of."""
+        return (self.element,) if self.element is not None else tuple(each.type for each in self.fields)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many types are within one another; 1 for a type that is not nested."""
+        return 1 + max((each.depth for each in self.parts), default=0)
+
+    @cached_property
+    def scalars(self) -> tuple[DataType, ...]:
+        """The types of all values in it that are not nested, in order; of such a type, itself."""
+        return tuple(each for part in self.parts for each in part.scalars) if self.is_nested else (self,)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """The numbers of the fields of a STRUCT, by name."""
+        return {each.name: at for at, each in enumerate(self.fields)}
 
     def __str__(self) -> str:
-        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        if self.kind is Kind.ARRAY:
+            return f"ARRAY<{self.element}>"
+        if self.kind is Kind.STRUCT:
+            return f"STRUCT<{', '.join(f'{each.name}: {each.type}' for each in self.fields)}>"
+        return self.kind.value
 
 
 @dataclass(frozen=True)
@@ -85,8 +128,44 @@ class EventType:
         return None if self.time_attribute is None else self.index[self.time_attribute]
 
     def attribute(self, name: str) -> Attribute | None:
+        """An attribute, or a field of one by its path: `address.zip`."""
         at = self.index.get(name)
-        return None if at is None else self.attributes[at]
+        if at is not None:
+            return self.attributes[at]
+        return self._at_path(name)[0] if PATH in name else None
+
+    def place(self, name: str) -> tuple[int, ...]:
+        """The number of an attribute; of a path, also those of its fields."""
+        at = self.index.get(name)
+        return (at,) if at is not None else self._at_path(name)[1]
+
+    def type_of(self, name: str) -> DataType:
+        """Of an attribute or path that exists."""
+        found = self.attribute(name)
+        assert found is not None
+        return found.type
+
+    def _at_path(self, name: str) -> tuple[Attribute | None, tuple[int, ...]]:
+        if name not in self._paths:
+            self._paths[name] = self._followed(name)
+        return self._paths[name]
+
+    @cached_property
+    def _paths(self) -> dict[str, tuple[Attribute | None, tuple[int, ...]]]:
+        return {}
+
+    def _followed(self, name: str) -> tuple[Attribute | None, tuple[int, ...]]:
+        head, *fields = name.split(PATH)
+        if head not in self.index:
+            return None, ()
+        numbers = [self.index[head]]
+        found = self.attributes[numbers[0]].type
+        for each in fields:
+            if each not in found.index:
+                return None, ()
+            numbers.append(found.index[each])
+            found = found.fields[numbers[-1]].type
+        return Attribute(name, found), tuple(numbers)
 
     @property
     def timed(self) -> bool:

@@ -2,6 +2,7 @@
 
     BOOLEAN bool · INT, BIGINT int in range · DOUBLE float · DECIMAL decimal.Decimal at its scale · STRING str
     TIMESTAMP int, microseconds since 1970 UTC · DATE int, days since 1970 · BINARY bytes · any of them may be None (NULL)
+    ARRAY and STRUCT tuples of these (nested_values.py)
 
 Takes: a raw value (of Python, JSON or CSV). Gives: the canonical one, or a ValueError that says what is wrong.
 Never: guesses. Text becomes a number only if `text=True` says that the source has no types (CSV).
@@ -18,6 +19,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
+from fairlead.model.events.nested_values import nested, plain
 from fairlead.model.events.types import DataType, Kind
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,26 +83,33 @@ def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
             return _date(value)
         case Kind.BINARY:
             return _binary(value)
+        case Kind.ARRAY | Kind.STRUCT:
+            return nested(value, wanted, canonical)
         case _:
             raise ValueError(f"{wanted} is not a type of an attribute")
 
 
-def shown(value: Any, kind: Kind) -> Any:
-    """The value for users: timestamps as aware datetimes, dates as dates, intervals as timedeltas, others unchanged."""
+def shown(value: Any, form: DataType | Kind) -> Any:
+    """The value for users: timestamps as aware datetimes, dates as dates, intervals as timedeltas, arrays as lists, structs as
+    dicts, others unchanged. A nested value needs its data type."""
     if value is None:
         return None
-    if kind is Kind.TIMESTAMP:
+    if isinstance(form, DataType):
+        return plain(value, form, shown) if form.is_nested else shown(value, form.kind)
+    if form is Kind.TIMESTAMP:
         return EPOCH + timedelta(microseconds=value)
-    if kind is Kind.DATE:
+    if form is Kind.DATE:
         return date.fromordinal(FIRST_DAY + value)
-    if kind is Kind.INTERVAL:
+    if form is Kind.INTERVAL:
         return timedelta(microseconds=value)
     return value
 
 
-def jsonable(value: Any, kind: Kind) -> Any:
+def jsonable(value: Any, form: DataType | Kind) -> Any:
     """The value for JSON: ISO 8601 for timestamps and dates, text for decimals (exact), base64 for bytes, seconds for
-    intervals, and text for the numbers that JSON does not have."""
+    intervals, and text for the numbers that JSON does not have. A nested value needs its data type."""
+    if isinstance(form, DataType):
+        return plain(value, form, jsonable) if form.is_nested else jsonable(value, form.kind)
     match value:
         case bool() | None:
             return value
@@ -110,11 +119,11 @@ def jsonable(value: Any, kind: Kind) -> Any:
             return base64.b64encode(value).decode("ascii")
         case float() if not math.isfinite(value):
             return str(value)
-        case int() if kind is Kind.TIMESTAMP:
+        case int() if form is Kind.TIMESTAMP:
             return (EPOCH + timedelta(microseconds=value)).isoformat().replace("+00:00", "Z")
-        case int() if kind is Kind.DATE:
+        case int() if form is Kind.DATE:
             return date.fromordinal(FIRST_DAY + value).isoformat()
-        case int() if kind is Kind.INTERVAL:
+        case int() if form is Kind.INTERVAL:
             return value / 1_000_000
     return value
 

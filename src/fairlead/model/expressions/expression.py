@@ -28,6 +28,8 @@ class Literal(ExpressionNode):
 
     value: Any
     kind: Kind
+    type: DataType | None = None
+    """Of a NULL that is an ARRAY or a STRUCT: which one."""
 
     def text(self, names: Sequence[str]) -> str:
         if self.value is None:
@@ -127,9 +129,23 @@ class Call(ExpressionNode):
 
 
 @dataclass(frozen=True)
+class StructField(UnaryNode):
+    """`operand.name`, where the operand is no attribute: NULL of a STRUCT that is NULL."""
+
+    operand: Expression
+    name: str
+    at: int
+    """The number of the field."""
+    kind: Kind
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"{self.operand.text(names)}.{self.name}"
+
+
+@dataclass(frozen=True)
 class Aggregate(ExpressionNode):
     """count, sum, avg, min, max over the instances of one element, or the events of its run; of a run also first, last and
-    `count DISTINCT`. `attribute` is None for count(q)."""
+    `count DISTINCT`; in EMIT also collect, their values in order. `attribute` is None for count(q)."""
 
     function: str
     slots: tuple[int, ...]
@@ -278,7 +294,7 @@ def _quoted(text: str) -> str:
 Atom = Compare | IsNull | In | Like | Truth
 Leaf = Field | PositionOf | TimeOf | Previous | Aggregate
 """What reads events: `slots` says which, `at_slot` is the same of another."""
-Expression = Literal | Leaf | Arithmetic | Negative | Call | Logic | CaseWhen | Cast | Atom
+Expression = Literal | Leaf | Arithmetic | Negative | Call | StructField | Logic | CaseWhen | Cast | Atom
 
 
 @dataclass(frozen=True)
@@ -312,6 +328,7 @@ COMPARISONS: dict[str, str] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": 
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 DISTINCT = "count distinct"
+COLLECT = "collect"
 RUN_AGGREGATES = ("first", "last", DISTINCT)
 """Aggregates of runs only."""
 

@@ -77,6 +77,13 @@ FUNCTIONS: dict[str, Function] = {
     "cidr_match": Function(
         2, 64, _texts_in(Kind.BOOLEAN), "cidr_match(address, '10.0.0.0/8', …): is it in one of these networks"
     ),
+    "size": Function(1, 1, lambda kinds: Kind.INT if kinds[0] is Kind.ARRAY else None, "number of elements of an array"),
+    "array_contains": Function(
+        2, 2, lambda kinds: Kind.BOOLEAN if kinds[0] is Kind.ARRAY else None, "array_contains(array, value): is it an element"
+    ),
+    "element_at": Function(
+        2, 2, lambda kinds: None, "element_at(array, n): element n, from 1; -1 is the last; NULL if there is none"
+    ),
     "coalesce": Function(1, 8, _coalesce, "the first argument that is not NULL"),
     "year": Function(1, 1, _time_in, "year of a timestamp or date, in UTC like all date parts"),
     "month": Function(1, 1, _time_in, "month 1 to 12"),

@@ -41,7 +41,7 @@ def _ends(subscription: Subscription, branch: Branch, order: EventOrder, catalog
     return all(
         not schema.derived
         and schema.time_attribute == part.attribute
-        and order.keys[0].column(schema) == schema.index[part.attribute]
+        and (order.keys[0].column(schema),) == schema.place(part.attribute)
         for schema, part in concrete
     )
 

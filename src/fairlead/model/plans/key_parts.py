@@ -1,9 +1,10 @@
 """The parts of a key of PER: attributes, and buckets of them.
 
 PER user, bucket(at, 1 HOUR)    ("user", "bucket(at, 3600000000)")
+PER address.zip                 ("address.zip",)
 
-A part is a name: that of an attribute, or one that says which bucket of an attribute it is (no attribute has such a name).
-A bucket is the beginning of the stretch of time in which the value lies; stretches are cut at multiples since 1970.
+A part is a name: that of an attribute, that of a path in one, or one that says which bucket of these it is (no attribute has
+such a name). A bucket is the beginning of the stretch of time in which the value lies; they are cut at multiples since 1970.
 
 Gives: names, and the values that they stand for, of events and of columns. Never: knows a matcher.
 """
@@ -18,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
+from fairlead.model.events.columns import column_inside
 from fairlead.model.events.event import Event
-from fairlead.model.events.types import EventType
+from fairlead.model.events.types import PATH, DataType, EventType
 
-_BUCKET = re.compile(r"bucket\((\w+), (\d+)\)")
+_BUCKET = re.compile(r"bucket\(([\w.]+), (\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,31 @@ def key_value(event: Event, name: str) -> Any:
     return part.of(event.raw(part.attribute))
 
 
-def key_index(schema: EventType, name: str) -> int:
-    """The number of the attribute in the rows of a type."""
-    return schema.index[part_of(name).attribute]
+def key_place(schema: EventType, name: str) -> tuple[int, ...]:
+    """Where its attribute is in the rows of a type (EventType.place)."""
+    return schema.place(part_of(name).attribute)
 
 
-def key_column(table: pa.RecordBatch, name: str) -> pa.Array | None:
-    """By the names of a table's columns; None if it has no such attribute."""
+def key_type(schema: EventType, name: str) -> DataType:
+    """The data type of its attribute."""
+    return schema.type_of(part_of(name).attribute)
+
+
+def key_column(table: pa.RecordBatch | pa.Table, name: str) -> pa.Array | None:
+    """By the names of a table's columns, in one chunk; None if it has no such attribute."""
     part = part_of(name)
-    at = table.schema.get_field_index(part.attribute)
-    return None if at < 0 else bucketed(table.column(at), part)
+    head, *fields = part.attribute.split(PATH)
+    at = table.schema.get_field_index(head)
+    if at < 0:
+        return None
+    column = table.column(at)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    for each in fields:
+        if not pa.types.is_struct(column.type) or (number := column.type.get_field_index(each)) < 0:
+            return None
+        column = column_inside(column, (number,))
+    return bucketed(column, part)
 
 
 def bucketed(column: pa.Array, part: KeyPart) -> pa.Array:

@@ -19,14 +19,14 @@ Takes: a plan. Gives: `ResultLayout` and its Arrow schema. Never: sees a relatio
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.model.events.columns import arrow_type
-from fairlead.model.events.types import Catalogue, DataType
+from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.plans.plan import Plan
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -136,6 +136,17 @@ def columns_of_types(types: tuple[str, ...], catalogue: Catalogue, reserved: tup
         else:
             columns += [ResultColumn(f"{name}.{attribute_name}", by_type[name], {name: numbers[name]}) for name in by_type]
     return tuple(columns)
+
+
+def column_paths(path: str, data_type: DataType) -> Iterator[tuple[str, Kind]]:
+    """Parquet's columns for an attribute: one for each value in it that is not nested."""
+    if data_type.element is not None:
+        yield from column_paths(f"{path}.list.element", data_type.element)
+    elif data_type.is_nested:
+        for each in data_type.fields:
+            yield from column_paths(f"{path}.{each.name}", each.type)
+    else:
+        yield path, data_type.kind
 
 
 def _present(name: str, data_type: pa.DataType) -> pa.Field:

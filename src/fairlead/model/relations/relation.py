@@ -8,7 +8,7 @@ from typing import Any
 
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
-from fairlead.model.events.types import Kind
+from fairlead.model.events.types import DataType
 from fairlead.model.events.values import jsonable, shown
 
 PLUS, MINUS = 1, -1
@@ -30,7 +30,7 @@ class Relation:
     """The place in the order at which it was delivered: the completing event's, or for an absence the place just
     before the event that passed the deadline."""
     emitted_type: str | None = None
-    emitted_row: tuple[tuple[str, Kind, Any], ...] = field(default=())
+    emitted_row: tuple[tuple[str, DataType, Any], ...] = field(default=())
     runs: tuple[int, ...] | None = None
     """How many of the members each slot holds, in this order; None if the pattern tells it, as all patterns do today."""
     sign: int = PLUS
@@ -51,7 +51,7 @@ class Relation:
     @property
     def emitted(self) -> dict[str, Any]:
         """The attributes of the derived event; empty without EMIT."""
-        return {name: shown(value, kind) for name, kind, value in self.emitted_row}
+        return {name: shown(value, form) for name, form, value in self.emitted_row}
 
     def taken_back(self) -> Relation:
         """The delivery that takes this one back."""
@@ -67,7 +67,7 @@ class Relation:
             "completed_at": self.completed_at.shown,
             "positions": list(self.positions),
             "events": [member.to_json() for member in self.members],
-            "emitted": {name: jsonable(value, kind) for name, kind, value in self.emitted_row},
+            "emitted": {name: jsonable(value, form) for name, form, value in self.emitted_row},
         }
         if self.runs is not None:
             made["runs"] = list(self.runs)

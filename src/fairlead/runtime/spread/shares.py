@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.model.events.columns import Columns, record_batch, taken_rows
+from fairlead.model.plans.key_parts import key_column
 from fairlead.model.plans.partition import START
 from fairlead.model.plans.plan import Plan
 from fairlead.runtime.spread.buckets import buckets_of
@@ -39,7 +40,7 @@ def _of_group(columns: Columns, group: TargetGroup, workers: int) -> list[Column
     for name in columns.places:
         if name in group.reads:
             table = columns.tables[name]
-            owners[name] = buckets_of([table.column(each) for each in group.keys[name]], table.num_rows, workers)
+            owners[name] = buckets_of([key_column(table, each) for each in group.keys[name]], table.num_rows, workers)
     rows = [{name: np.flatnonzero(each == worker) for name, each in owners.items()} for worker in range(workers)]
     return [_share(columns, mine) for mine in rows]
 

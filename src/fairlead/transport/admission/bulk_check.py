@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
@@ -19,7 +21,7 @@ from fairlead.model.events.values import INT_RANGE, plain_number
 from fairlead.model.limits import LIMITS
 from fairlead.transport.admission.converters import DOUBTS, NULL, column, only
 from fairlead.transport.admission.positions import Positions, positions_of_values
-from fairlead.transport.admission.record_check import RecordShape, Shapes, is_unicode
+from fairlead.transport.admission.record_check import VALUE_BYTES, RecordShape, Shapes, is_unicode
 
 STORED = DataType(Kind.TIMESTAMP)
 
@@ -91,9 +93,30 @@ def sized_batch(arrays: list[pa.Array], shape: RecordShape, rows: int) -> pa.Rec
             import pyarrow.compute as pc
 
             longest += pc.max(pc.binary_length(array)).as_py() or 0
+        elif pa.types.is_nested(array.type):
+            longest += int(_sizes(array).max(initial=0))
     if longest > LIMITS.event_bytes_max:
         raise ValueError("perhaps an oversized record")
     return record_batch(arrays, shape.schema, rows)
+
+
+def _sizes(array: pa.Array) -> npt.NDArray[np.int64]:
+    """The bytes of each value, as the record check counts them."""
+    if pa.types.is_struct(array.type):
+        parts = [VALUE_BYTES + _sizes(each) for each in array.flatten()]
+        return np.where(array.is_valid().to_numpy(zero_copy_only=False), sum(parts), 0)
+    if pa.types.is_list(array.type):
+        ends = array.offsets.to_numpy().astype(np.int64)
+        low = int(ends[0])
+        inside = array.values.slice(low, int(ends[-1]) - low)
+        total = np.concatenate(([0], np.cumsum(VALUE_BYTES + _sizes(inside))))
+        return np.where(array.is_valid().to_numpy(zero_copy_only=False), np.diff(total[ends - low]), 0)
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        import pyarrow.compute as pc
+
+        found: npt.NDArray[np.int64] = pc.binary_length(array).fill_null(0).to_numpy().astype(np.int64)
+        return found
+    return np.zeros(len(array), dtype=np.int64)
 
 
 def _exact_fields(rows: list[Any], shape: RecordShape) -> bool:

@@ -32,6 +32,8 @@ def only(values: Sequence[Any], *types: type) -> None:
 
 def column(values: list[Any], wanted: DataType, *, allow_nan: bool, text: bool) -> pa.Array:
     """One column in Arrow's form of its data type. Raises one of DOUBTS unless every value is certainly valid."""
+    if wanted.is_nested:
+        return _nested(values, wanted, allow_nan=allow_nan)
     if text and wanted.kind in TEXT:
         only(values, str, NULL)
         array = TEXT[wanted.kind](values, wanted)
@@ -40,6 +42,25 @@ def column(values: list[Any], wanted: DataType, *, allow_nan: bool, text: bool) 
     if not isinstance(array, pa.Array):
         raise ValueError("more than 2 GB in one column")  # Arrow would return chunks
     return array if allow_nan else finite(array)
+
+
+def _nested(values: list[Any], wanted: DataType, *, allow_nan: bool) -> pa.Array:
+    """Like the columns of attributes: of what is inside, one after the other."""
+    known = [value for value in values if value is not None]
+    mask = None if len(known) == len(values) else pa.array([value is None for value in values])
+    if wanted.element is not None:
+        only(known, list)
+        inside = column([each for value in known for each in value], wanted.element, allow_nan=allow_nan, text=False)
+        ends = pa.array(np.cumsum([0, *(0 if value is None else len(value) for value in values)]), pa.int32())
+        return pa.ListArray.from_arrays(ends, inside, type=arrow_type(wanted), mask=mask)
+    only(known, dict)
+    if not all(each.keys() <= wanted.index.keys() for each in known):
+        raise ValueError("other fields")
+    parts = []
+    for each in wanted.fields:
+        cells = [None if value is None else value.get(each.name) for value in values]
+        parts.append(column(cells, each.type, allow_nan=allow_nan, text=False))
+    return pa.StructArray.from_arrays(parts, fields=list(arrow_type(wanted)), mask=mask)
 
 
 def finite(array: pa.Array) -> pa.Array:

@@ -111,6 +111,18 @@ def missing_field(name: str, where: str, *, text: bool, is_time: bool) -> DataEr
     return DataError("D003", f"{where} is missing", fix)
 
 
+def no_nested_cells(name: str, wanted: DataType | str, place: Place | str) -> DataError:
+    """The error of a CSV file with a column for an ARRAY or STRUCT."""
+    problem = f"the column {quoted(name)} is {quoted_type(wanted)}, and a cell of CSV is a single value"
+    return DataError("D043", problem, "write the events as JSON Lines or Parquet, or declare an attribute for each part", place)
+
+
+def quoted_type(wanted: DataType | str) -> str:
+    """A data type as a message shows it: that of a wide table can be as long as the text of the rules."""
+    text = str(wanted)
+    return text if len(text) <= NAME_LENGTH_MAX else f"{text[: NAME_LENGTH_MAX - 3]}..."
+
+
 def no_type(record: Iterable[object]) -> DataError:
     """The error of a record of which no field is called `type`."""
     alike = next((each for each in record if isinstance(each, str) and each.strip().casefold() == "type"), None)
@@ -134,6 +146,8 @@ _LOOKS = {
     Kind.TIMESTAMP: "ISO 8601 text such as 2026-01-31T10:00:00.000001Z, or a number of seconds since 1970",
     Kind.DATE: "ISO 8601 text such as 2026-01-31, or a date without a time",
     Kind.BINARY: "bytes, or text in base64",
+    Kind.ARRAY: "a list of such values, such as [1, 2]",
+    Kind.STRUCT: "an object with the declared fields",
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from fairlead.errors import DataError
 from fairlead.model.events.columns import arrow_schema, text_array
+from fairlead.model.events.nested_values import scalars_in
 from fairlead.model.events.types import HEARTBEAT, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.events.values import INT_RANGE, canonical, plain_number
 from fairlead.model.limits import LIMITS
@@ -32,6 +33,8 @@ from fairlead.transport.admission.problems import (
 )
 
 ABSENT: Any = object()
+VALUE_BYTES = 8
+"""What a value in an ARRAY or a STRUCT counts at least: an ARRAY of numbers has no text, and can still be large."""
 MILLISECONDS_FIX = "divide milliseconds by 1000: a number is seconds since 1970; or use ISO 8601 text"
 NOT_FINITE_FIX = "use null, or --allow-nan, which lets NaN and infinities in from files"
 
@@ -50,7 +53,12 @@ class RecordShape:
         """The number of attributes, plus the position unless it is one of them."""
         self.time_index = event_type.time_index
         self.schema = arrow_schema(event_type)
-        self.decimals = frozenset(each.name for each in event_type.attributes if each.type.kind is Kind.DECIMAL)
+        self.decimals = {
+            each.name: each.type
+            for each in event_type.attributes
+            if any(part.kind is Kind.DECIMAL for part in each.type.scalars)
+        }
+        """The attributes with a DECIMAL, or with one inside."""
         self.allow_nan = allow_nan
         self.text = text
 
@@ -87,10 +95,15 @@ class RecordShape:
             usual = fix_of(attribute.type, may_be_null=not self._is_time(attribute))
             fix = MILLISECONDS_FIX if "seconds since 1970" in str(error) else usual
             raise DataError("D004", f"{where}: {error}", fix) from None
-        if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
-            raise DataError("D005", f"{where} is {result}, not a finite number", NOT_FINITE_FIX)
-        if attribute.type.kind is Kind.STRING and result is not None and not is_unicode(result):
-            raise DataError("D016", f"{where}: {quoted(result)} is not valid Unicode text", "replace the lone surrogates")
+        for scalar, data_type in scalars_in(result, attribute.type):
+            if data_type.kind is Kind.DOUBLE and not self.allow_nan and not math.isfinite(scalar):
+                raise DataError(
+                    "D005",
+                    f"{where} {'has' if attribute.type.is_nested else 'is'} {scalar}, not a finite number",
+                    NOT_FINITE_FIX,
+                )
+            if data_type.kind is Kind.STRING and not is_unicode(scalar):
+                raise DataError("D016", f"{where}: {quoted(scalar)} is not valid Unicode text", "replace the lone surrogates")
         return result
 
 
@@ -110,12 +123,13 @@ class Shapes:
         self.code_of = {each.name: each.code for each in self.by_code}
         self.by_name = {each.name: each for each in self.by_code}
         self.attribute_names = frozenset(name for each in self.by_code for name in each.names)
+        self.nested = {each.name: each.type for shape in self.by_code for each in shape.attributes if each.type.is_nested}
         self.position_field = position_field
         self.special = SPECIAL if position_field is None else (*SPECIAL, position_field)
         self.columns_known = tuple(dict.fromkeys([*self.special, *(name for each in self.by_code for name in each.names)]))
         self.allow_nan = allow_nan
         self.text = text
-        self.needs_decimal = any(attribute.type.kind is Kind.DECIMAL for each in publishable for attribute in each.attributes)
+        self.needs_decimal = any(each.decimals for each in self.by_code)
 
     def shape_of(self, record: Mapping[Any, Any]) -> RecordShape:
         """The shape that a record's `type` names."""
@@ -207,6 +221,14 @@ def _stored(value: Any, text: bool) -> int | None:
 def _bytes_over(row: tuple[Any, ...], limit: int) -> bool:
     """Whether the text and bytes of a row exceed the limit. A character has at most four bytes, so few rows are encoded."""
     sized = [value for value in row if isinstance(value, (str, bytes))]
-    if 4 * sum(map(len, sized)) <= limit:
+    nested = [value for value in row if type(value) is tuple]
+    if not nested and 4 * sum(map(len, sized)) <= limit:
         return False
-    return sum(len(value.encode()) if isinstance(value, str) else len(value) for value in sized) > limit
+    return sum(map(_bytes_of, (*sized, *nested))) > limit
+
+
+def _bytes_of(value: Any) -> int:
+    """Of a text, of bytes, and of all that is in a nested value, where each part counts as a number, too."""
+    if type(value) is tuple:
+        return sum(VALUE_BYTES + _bytes_of(each) for each in value)
+    return len(value.encode()) if isinstance(value, str) else len(value) if isinstance(value, bytes) else 0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.transport.admission.positions import no_column
-from fairlead.transport.admission.problems import no_header, oversized, quoted, unknown_column
+from fairlead.transport.admission.problems import no_header, no_nested_cells, oversized, quoted, unknown_column
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.files.text_lines import Line, Parsed, decoded
 
@@ -59,6 +59,8 @@ def _header(row: tuple[int, str, list[Cell] | DataError, bool], shapes: Shapes, 
             raise DataError("D015", f"the column {quoted(name)} occurs twice", "name every column once", place)
         if name not in shapes.attribute_names and name not in shapes.special:
             raise unknown_column(name, shapes.columns_known, place, shapes.names)
+        if name in shapes.nested:
+            raise no_nested_cells(name, shapes.nested[name], place)
         seen.add(name)
     if "type" not in names and shapes.default is None:
         raise DataError("D014", "the header has no `type` column", "name each row's event type in a column `type`", place)

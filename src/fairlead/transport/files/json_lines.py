@@ -11,12 +11,16 @@ from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 from fairlead.errors import DataError, Place
+from fairlead.model.events.nested_values import floats_in
+from fairlead.model.events.types import DataType, Kind
 from fairlead.transport.admission.problems import quoted
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.files.documents import malformed
 from fairlead.transport.files.text_lines import Line, Parsed, decoded
 
 EXCERPT_LENGTH_MAX = 100
+NOT_EXACT = DataType(Kind.DOUBLE)
+"""The type of numbers inside an attribute that has no DECIMAL."""
 ENDS = ("\n", "\r\n", "")
 
 
@@ -70,7 +74,7 @@ def parsed(decoder: JSONDecoder, text: str) -> Any:
     except JSONDecodeError as error:
         return error
     except (ValueError, ArithmeticError, RecursionError) as error:  # numbers of absurd length; thousands of brackets
-        return DataError("D011", f"not valid JSON: {malformed(error)}", "write one flat JSON object per line")
+        return DataError("D011", f"not valid JSON: {malformed(error)}", "write one JSON object per line")
 
 
 def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
@@ -100,8 +104,14 @@ def floats(record: Any, shapes: Shapes) -> Any:
         return record
     name = record.get("type", shapes.default)
     shape = shapes.by_name.get(name) if isinstance(name, str) else None
-    exact = shape.decimals if shape is not None else ()
+    exact = shape.decimals if shape is not None else {}
     for key, value in record.items():
         if type(value) is Decimal and key not in exact:
             record[key] = float(value)
+        elif type(value) in (list, dict):
+            record[key] = floats_in(value, exact.get(key, NOT_EXACT), _float)
     return record
+
+
+def _float(value: Any) -> Any:
+    return float(value) if type(value) is Decimal else value

@@ -274,7 +274,7 @@ def _one_of_a_file(events: CloudEvents, text: str, position: str | None) -> dict
 
 
 def _values(schema: EventType, row: tuple[Any, ...]) -> dict[str, Any]:
-    return {each.name: jsonable(value, each.type.kind) for each, value in zip(schema.attributes, row, strict=True)}
+    return {each.name: jsonable(value, each.type) for each, value in zip(schema.attributes, row, strict=True)}
 
 
 def _written(value: Any) -> bytes:

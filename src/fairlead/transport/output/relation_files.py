@@ -33,7 +33,7 @@ from fairlead.model.events.types import Catalogue, Kind
 from fairlead.model.events.values import TIMESTAMP_RANGE, jsonable
 from fairlead.model.events.verdict import EventVerdict
 from fairlead.model.plans.plan import Plan
-from fairlead.model.relations.layout import ResultLayout, layout_of
+from fairlead.model.relations.layout import ResultLayout, column_paths, layout_of
 from fairlead.model.relations.relation import Relation
 from fairlead.transport.admission.problems import Rejected, unwritable
 from fairlead.transport.threads.write_behind import WriteBehind
@@ -46,6 +46,7 @@ BATCHES_HELD = 8
 groups while they are written."""
 TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
 """Values after which the Parquet writer checks whether a page is full; texts may be long."""
+WORD_BYTES = 8
 WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL)
 
 
@@ -327,21 +328,25 @@ def text_bytes(table: pa.Table) -> int:
     return sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
 
 
-def _text_bytes(column: pa.Array) -> int:
+def _text_bytes(column: pa.Array, in_attribute: bool = False) -> int:
+    """`in_attribute`: elements of an ARRAY count, too, whatever they are."""
     if is_struct(column.type):
-        return sum(map(_text_bytes, column.flatten()))
+        return sum(_text_bytes(each, True) for each in column.flatten())
     if not len(column) or not any(is_kind(column.type) for is_kind in (is_list, is_string, is_binary)):
         return 0
     ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :]
     low, high = int(ends[0]), int(ends[len(column)])
-    return _text_bytes(column.values.slice(low, high - low)) if is_list(column.type) else high - low
+    if not is_list(column.type):
+        return high - low
+    inside = column.values.slice(low, high - low)
+    return _text_bytes(inside, in_attribute) + (WORD_BYTES * len(inside) if in_attribute else 0)
 
 
 def _options(layout: ResultLayout) -> dict[str, Any]:
     """Dictionaries only for values that repeat: names and texts. Ids are random digits: no compression, no statistics. Integers
     and times are delta-encoded: a tenth less time and bytes."""
-    attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
-    attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
+    attributes = [found for each in layout.members for found in column_paths(f"members.list.element.{each.name}", each.type)]
+    attributes += [found for each in layout.emitted for found in column_paths(f"emitted.{each.name}", each.type)]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
     numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
     counted = [*numbers, *(name for name, kind in attributes if kind in WHOLE)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fairlead.errors import DataError
-from fairlead.model.events.columns import ARROW, arrow_type, decimals_at
+from fairlead.model.events.columns import ARROW, arrow_type, decimals_at, number_array
 from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
 from fairlead.transport.admission.converters import (
@@ -34,8 +34,35 @@ def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
     target = arrow_type(wanted)
     if is_.is_null(column.type):
         return pa.nulls(len(column), target)
+    if wanted.is_nested:
+        return _nested(plain(column), wanted, allow_nan=allow_nan)
     array = CASTS[wanted.kind](column, wanted)
     return array if allow_nan else finite(array)
+
+
+def _nested(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
+    """Each part as the column of an attribute. A field that the column does not have is NULL, as a key that an object lacks."""
+    target, mask = arrow_type(wanted), column.is_null() if column.null_count else None
+    if wanted.element is not None:
+        if any(each(column.type) for each in OTHER_LISTS):
+            column = column.cast(pa.list_(column.type.value_type))
+        _sure(is_.is_list(column.type))
+        ends = column.offsets
+        low, high = ends[0].as_py(), ends[len(column)].as_py()
+        inside = cast(plain(column.values.slice(low, high - low)), wanted.element, allow_nan=allow_nan)
+        ends = number_array(ends.to_numpy() - np.int32(low))
+        return pa.ListArray.from_arrays(ends, inside, type=target, mask=mask)
+    _sure(is_.is_struct(column.type))
+    known = [each.name for each in column.type]
+    _sure(len(set(known)) == len(known) and set(known) <= wanted.index.keys())
+    given = dict(zip(known, column.flatten(), strict=True))
+    parts = [
+        cast(plain(given[each.name]), each.type, allow_nan=allow_nan)
+        if each.name in given
+        else pa.nulls(len(column), arrow_type(each.type))
+        for each in wanted.fields
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=mask)
 
 
 BYTES_OF_TEXT = {
@@ -43,6 +70,7 @@ BYTES_OF_TEXT = {
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
+OTHER_LISTS = (is_.is_large_list, is_.is_fixed_size_list, is_.is_list_view, is_.is_large_list_view)
 NESTED = (is_.is_nested, is_.is_run_end_encoded, is_.is_union)
 
 
@@ -176,6 +204,8 @@ def values_of(column: pa.Array) -> list[Any]:
             return _moments(column)
         return list(column.to_pylist())
     except UnicodeDecodeError:
+        if is_.is_nested(column.type):
+            return [_value(scalar) for scalar in column]
         raw = plain(column.view(BYTES_OF_TEXT.get(column.type, column.type))).to_pylist()
         return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
     except (ValueError, OverflowError, pa.ArrowException):

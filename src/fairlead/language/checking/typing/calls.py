@@ -5,14 +5,17 @@ Takes: the call as written; for pure functions its typed arguments, for the othe
 
 from __future__ import annotations
 
+from fairlead.language.checking.type_declarations import check_single, check_size
 from fairlead.language.checking.typing import kinds
-from fairlead.language.checking.typing.scope import Scope
+from fairlead.language.checking.typing.scope import Scope, null_of
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span, did_you_mean, listed
 from fairlead.language.parsing.keywords import FOREIGN_FUNCTIONS
-from fairlead.model.events.types import Kind
+from fairlead.model.events.types import DataType, Kind
+from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import (
     AGGREGATES,
+    COLLECT,
     DISTINCT,
     RUN_AGGREGATES,
     Aggregate,
@@ -28,7 +31,7 @@ from fairlead.model.expressions.function_table import DATE_PARTS, FUNCTIONS
 from fairlead.model.expressions.text_tests import PatternTooLong, network, regular_expression
 from fairlead.model.limits import LIMITS
 
-OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, "position", "time", "prev")
+OF_EVENTS = (*AGGREGATES, *RUN_AGGREGATES, COLLECT, "position", "time", "prev")
 """Functions whose argument is an event or its instances, not a value."""
 
 CASTS = ("cast", "try_cast")
@@ -155,6 +158,8 @@ def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:
                 "L046", node.span, f"{name} has no DISTINCT", f"write {name}({argument}), or count(DISTINCT {argument})"
             )
         name = DISTINCT
+    if name == COLLECT:
+        return _collected(argument, scope)
     if name in AGGREGATES or name in RUN_AGGREGATES:
         return _aggregate(name, argument, scope)
     return _of_one(name, argument, scope)
@@ -191,6 +196,7 @@ def _previous(node: syntax.Call, scope: Scope) -> Previous:
         problem = "prev is about the event before the one that is being taken, so it belongs to WHERE and UNTIL"
         raise Fault("L104", node.span, problem, "move the condition to the WHERE of the pattern, or use first or last")
     field = scope.value(argument)
+    check_single(data_type_of(field, scope.types), argument.span, str(argument))
     assert isinstance(field, Field)  # the branch has every element that its conditions name
     return Previous(field.slot, field.attribute, back, field.kind)
 
@@ -212,11 +218,31 @@ def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expressio
             raise Fault("L046", argument.span, f"{name} needs an attribute of '{member.alias}'", fix)
         return Aggregate(name, member.slots, None, Kind.BIGINT) if member.present else Literal(0, Kind.BIGINT)
     kind = kinds.aggregate(name, attribute.type.kind)
+    if name == DISTINCT:
+        check_single(attribute.type, argument.span, str(argument))
     if kind is None:
         problem = f"{name} is not defined for {attribute.type.kind}"
         raise Fault(
             "L046", argument.span, problem, "sum and avg accept numbers; min and max accept numbers, STRING, TIMESTAMP and DATE"
         )
     if not member.present:
-        return Literal(0 if name in ("count", DISTINCT) else None, kind)
+        none = null_of(attribute.type) if name in RUN_AGGREGATES else Literal(None, kind)
+        return Literal(0, kind) if name in ("count", DISTINCT) else none
     return Aggregate(name, member.slots, attribute.name, kind)
+
+
+def _collected(argument: syntax.Reference, scope: Scope) -> Aggregate | Literal:
+    """`collect(q.x)`: an ARRAY of the values, in the order of the events."""
+    if not scope.collects:
+        fix = "use count, min or max here; in EMIT, size(collect(q.x)) is the number of events"
+        raise Fault("L128", argument.span, "collect belongs to EMIT", fix)
+    member, attribute = scope.instances(argument)
+    if attribute is None:
+        example = next((each.name for each in member.type.attributes), "attribute")
+        fix = f"write collect({member.alias}.{example})"
+        raise Fault("L046", argument.span, f"collect needs an attribute of '{member.alias}'", fix)
+    if attribute.type.kind is Kind.INTERVAL:
+        raise Fault("L046", argument.span, "an ARRAY has no INTERVALs", "collect the times")
+    made = DataType(Kind.ARRAY, element=attribute.type)
+    check_size(made, argument.span)
+    return Aggregate(COLLECT, member.slots, attribute.name, Kind.ARRAY) if member.present else null_of(made)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.language.checking.type_declarations import data_type
-from fairlead.language.checking.typing import calls, kinds, literals
+from fairlead.language.checking.typing import arrays, calls, kinds, literals
 from fairlead.language.checking.typing.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
@@ -63,6 +63,8 @@ def typed(node: syntax.Expression, scope: Scope, wanted: Kind | None = None) -> 
             return _arithmetic(node, scope)
         case syntax.Call():
             return _call(node, scope)
+        case syntax.FieldOf():
+            return arrays.field_of(node, typed(node.operand, scope), scope)
         case syntax.Cast():
             return _cast(node, scope)
         case syntax.Case():
@@ -126,11 +128,15 @@ def _compare(operator: str, left: syntax.Expression, right: syntax.Expression, s
             fix = "write IS NOT NULL" if operator == "!=" else "write IS NULL"
             raise Fault("L042", node.span, "a comparison with NULL is never true", fix)
     one, other = typed(left, scope), typed(right, scope)
-    _check_comparable(left, one, right, other)
+    _check_comparable(left, one, right, other, scope)
     return Compare(operator, one, other)
 
 
-def _check_comparable(left: syntax.Expression, one: Expression, right: syntax.Expression, other: Expression) -> None:
+def _check_comparable(
+    left: syntax.Expression, one: Expression, right: syntax.Expression, other: Expression, scope: Scope
+) -> None:
+    for node, value in ((left, one), (right, other)):
+        arrays.check_single(node, value, scope)
     if not kinds.comparable(one.kind, other.kind):
         odd = left if isinstance(left, syntax.Constant) and not isinstance(right, syntax.Constant) else right
         problem = f"{_named(left, one)} and {_named(right, other)} have different types"
@@ -168,7 +174,7 @@ def _in(node: syntax.In, scope: Scope, negated: bool) -> In:
     options = []
     for each in node.options:
         option = typed(each, scope, wanted=operand.kind)
-        _check_comparable(node.operand, operand, each, option)
+        _check_comparable(node.operand, operand, each, option, scope)
         options.append(option)
     return In(operand, tuple(options), node.negated != negated)
 
@@ -220,7 +226,13 @@ def _call(node: syntax.Call, scope: Scope) -> Expression:
     if name in calls.OF_EVENTS or node.distinct:
         return calls.of_events(name, node, scope)
     calls.check_call(node)
-    return calls.call(node, _together(node.arguments, scope))
+    if name in arrays.FUNCTIONS:
+        return arrays.call(name, node, [typed(each, scope) for each in node.arguments], scope)
+    arguments = _together(node.arguments, scope)
+    if name == "coalesce":
+        for each, value in zip(node.arguments, arguments, strict=True):
+            arrays.check_single(each, value, scope)
+    return calls.call(node, arguments)
 
 
 def _cast(node: syntax.Cast, scope: Scope) -> Expression:
@@ -240,6 +252,8 @@ def _case(node: syntax.Case, scope: Scope, wanted: Kind | None) -> Expression:
     conditions = tuple(formula(condition, scope) for condition, _ in node.steps)
     written = [*(value for _, value in node.steps), node.otherwise or syntax.Null(node.span)]
     values = _together(written, scope, wanted)
+    for each, value in zip(written, values, strict=True):
+        arrays.check_single(each, value, scope)
     common = kinds.widest([each.kind for each in values])
     if common is None:
         found = listed(dict.fromkeys(each.kind for each in values), "and")

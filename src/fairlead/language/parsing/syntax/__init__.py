@@ -35,6 +35,7 @@ from fairlead.language.parsing.syntax.expressions import (
     Connective,
     Constant,
     Expression,
+    FieldOf,
     In,
     IsNull,
     IsTruth,
@@ -83,6 +84,7 @@ from fairlead.language.parsing.syntax.statements import (
 )
 from fairlead.language.parsing.syntax.words import (
     Column,
+    DataType,
     Duration,
     Whole,
     Word,
@@ -106,6 +108,7 @@ __all__ = [
     "Compare",
     "Connective",
     "Constant",
+    "DataType",
     "Delay",
     "DisposalClause",
     "Duration",
@@ -114,6 +117,7 @@ __all__ = [
     "Ending",
     "EventLimit",
     "Expression",
+    "FieldOf",
     "Gap",
     "Group",
     "Having",

@@ -68,12 +68,19 @@ class Having(Clause):
 
 @node
 class KeyPart:
-    """`symbol` or `r.symbol`, or with a function and a duration `bucket(at, 1 HOUR)`"""
+    """`symbol`, `r.symbol` or `r.address.zip`, or with a function and a duration `bucket(at, 1 HOUR)`. Whether the first of
+    several names is an element depends on the pattern."""
 
     alias: Word | None
     attribute: Word
     function: Word | None = None
     duration: Duration | None = None
+    fields: tuple[Word, ...] = ()
+
+    @property
+    def written(self) -> str:
+        """The names, as in the text."""
+        return ".".join(each.text for each in (self.alias, self.attribute, *self.fields) if each is not None)
 
 
 @node

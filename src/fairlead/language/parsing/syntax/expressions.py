@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.language.parsing.fault import Span
-from fairlead.language.parsing.syntax.words import Column, Duration, Whole, Word, node
+from fairlead.language.parsing.syntax.words import DataType, Duration, Whole, Word, node
 
 
 @node
@@ -46,16 +46,24 @@ class Prefixed:
 
 @node
 class Reference:
-    """`head`, `head[index]`, `head.attribute` or `head[index].attribute`"""
+    """`head`, `head[index]`, `head.attribute` or `head[index].attribute`, with a path after the attribute or not. Whether the
+    head is an element or an attribute depends on the pattern."""
 
     head: Word
     index: Whole | None
     attribute: Word | None
     span: Span
+    fields: tuple[Word, ...] = ()
+    """`zip` in `o.address.zip`"""
+
+    @property
+    def names(self) -> tuple[Word, ...]:
+        """All that follows the head."""
+        return () if self.attribute is None else (self.attribute, *self.fields)
 
     def __str__(self) -> str:
         index = f"[{self.index.value}]" if self.index else ""
-        return f"{self.head.text}{index}" + (f".{self.attribute.text}" if self.attribute else "")
+        return f"{self.head.text}{index}" + "".join(f".{each.text}" for each in self.names)
 
 
 @node
@@ -68,13 +76,21 @@ class Call:
 
 
 @node
+class FieldOf:
+    """`element_at(o.lines, 1).price`: a field of what a call returns."""
+
+    operand: Call
+    fields: tuple[Word, ...]
+    span: Span
+
+
+@node
 class Cast:
     """`cast(operand AS type)`"""
 
     function: Word
     operand: Expression
-    type: Column
-    """Its data type; the name is that of the function."""
+    type: DataType
     span: Span
 
 
@@ -180,14 +196,14 @@ class Or:
 Constant = Number | Text | Boolean | Null | Prefixed | Duration
 Connective = Not | And | Or | Between
 Test = Compare | IsNull | IsTruth | In | Like | Rlike
-Expression = Constant | Reference | Call | Cast | Case | Negative | Arithmetic | Test | Connective
+Expression = Constant | Reference | Call | FieldOf | Cast | Case | Negative | Arithmetic | Test | Connective
 
 
 def children(node: Expression) -> tuple[Expression, ...]:
     match node:
         case Call():
             return node.arguments
-        case Negative() | Cast() | IsNull() | IsTruth() | Like() | Rlike() | Not():
+        case Negative() | FieldOf() | Cast() | IsNull() | IsTruth() | Like() | Rlike() | Not():
             return (node.operand,)
         case Case():
             steps = tuple(each for step in node.steps for each in step)

@@ -1,4 +1,4 @@
-"""What nodes are made of: words, whole numbers, durations and columns, each with its span.
+"""What nodes are made of: words, whole numbers, durations, data types and columns, each with its span.
 
 Gives: `node`, which makes a class one of the syntax tree.
 """
@@ -50,7 +50,19 @@ class Duration:
 
 
 @node
-class Column:
+class DataType:
+    """`DECIMAL(10, 2)`, `ARRAY<STRING>`, `STRUCT<street: STRING, zip: INT>`"""
+
     name: Word
-    type: Word
     parameters: tuple[Whole, ...]
+    span: Span
+    element: DataType | None = None
+    fields: tuple[Column, ...] | None = None
+
+
+@node
+class Column:
+    """An attribute of a type, or a field of a STRUCT."""
+
+    name: Word
+    type: DataType

@@ -126,7 +126,7 @@ def finds_rows(shape: Shape, equal: Mapping[int, Expression]) -> bool:
 def add_tables(shape: Shape, values: Across, catalogue: Catalogue) -> None:
     for queue, key in shape.branch.table_queues.items():
         schema, slot = catalogue[shape.branch.queue_types[queue]], shape.slots_of(queue)[0]
-        kinds = {name: schema.attributes[schema.index[name]].type.kind for name in key}
+        kinds = {name: schema.type_of(name).kind for name in key}
         if queue not in shape.equal:
             shape.equal = {**shape.equal, queue: Field(0, key[0], kinds[key[0]])}
         indexed = shape.equal[queue]

@@ -35,7 +35,8 @@ from fairlead.matching.compiled.representation.formulas import (
     intrinsic,
 )
 from fairlead.matching.expressions.closures import compile_value
-from fairlead.model.events.types import DataType, EventType, Kind
+from fairlead.model.events.types import NESTED, DataType, EventType, Kind
+from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import (
     Aggregate,
     Arithmetic,
@@ -46,6 +47,7 @@ from fairlead.model.expressions.expression import (
     Literal,
     Negative,
     PositionOf,
+    StructField,
     TimeOf,
     at_slot_zero,
     slots_of,
@@ -63,6 +65,8 @@ class ColumnValues:
 
     def _alone(self, node: Expression, must: bool) -> ConditionValue:
         """A value that reads one event."""
+        if node.kind in NESTED:
+            raise Refused("a whole ARRAY or STRUCT across events")
         code = self._column(node)
         slot, at = code.slot, code.column
         present = bit(SlotField("BITS", slot), self.shape.known_bit(at)) != 0
@@ -117,6 +121,10 @@ class DecimalValues(ColumnValues):
     """Whole numbers at a scale (condition_value.py)."""
 
     @abstractmethod
+    def _is_alone(self, slots: frozenset[int]) -> bool:
+        """What reads these slots is computed from single events beforehand."""
+
+    @abstractmethod
     def _value(self, node: Expression, must: bool) -> ConditionValue:
         """Of any kind. With `must`, no relation is formed unless it is there."""
 
@@ -147,6 +155,8 @@ class DecimalValues(ColumnValues):
         match node:
             case Field():
                 return self._attribute(node, must)
+            case StructField() | Call(function="element_at") if self._is_alone(slots_of(node)):
+                return self._of_type(node, data_type_of(node, self.types), must)
             case Arithmetic():
                 left, right = self._exact_number(node.left, must), self._exact_number(node.right, must)
                 return self._combined(node.operator, left, right)
@@ -167,8 +177,10 @@ class DecimalValues(ColumnValues):
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} of DECIMAL across events")
 
     def _attribute(self, node: Field, must: bool) -> ConditionValue:
-        """A DECIMAL of more digits than 64 bits hold comes as two columns."""
-        declared = self._declared(node.slot, node.attribute)
+        return self._of_type(node, self._declared(node.slot, node.attribute), must)
+
+    def _of_type(self, node: Expression, declared: DataType, must: bool) -> ConditionValue:
+        """A DECIMAL of one event. One of more digits than 64 bits hold comes as two columns."""
         digits, scale = declared.precision, declared.scale
         if digits <= DIGITS_OF_A_WORD:
             return replace(self._alone(node, must), digits=digits, scale=scale)
@@ -260,6 +272,6 @@ def folded(name: str, values: list[ConditionValue], empty: Formula) -> Formula:
 
 def _bits(node: Expression) -> int:
     """The size of a whole number that one event gives."""
-    if isinstance(node, Field | TimeOf | PositionOf | Aggregate | Call):
+    if isinstance(node, Field | TimeOf | PositionOf | Aggregate | Call | StructField):
         return {Kind.INT: 31, Kind.DATE: 22, Kind.TIMESTAMP: 58, Kind.BOOLEAN: 1}.get(node.kind, 64)
     return 64

@@ -60,12 +60,14 @@ from fairlead.model.expressions.expression import (
     Literal,
     Logic,
     Negative,
+    StructField,
     Truth,
     condition_slots,
     slots_of,
 )
 from fairlead.model.expressions.function_table import DATE_PARTS
 
+OF_ARRAYS = frozenset({"size", "array_contains", "element_at"})
 TEXTS = frozenset({Kind.STRING, Kind.BINARY})
 """Known to a kernel by their numbers (keys.py)."""
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.DATE, Kind.INTERVAL})
@@ -198,7 +200,7 @@ class Across(DecimalValues):
             case Call(function=name) if name in DATE_PARTS:
                 value = self._value(node.arguments[0], must)
                 return ConditionValue(call(self._helper(name), value.code), value.known, value.soft, bits=31)
-            case Call():
+            case Call() | StructField():
                 return self._text(node)
             case Aggregate():
                 return self._aggregate(node)
@@ -240,6 +242,8 @@ class Across(DecimalValues):
     def _text(self, node: Expression) -> ConditionValue:
         """A function of a text that several events make."""
         chosen = pushed(node)
+        if isinstance(node, StructField) or getattr(node, "function", "") in OF_ARRAYS:
+            raise Refused("an ARRAY or STRUCT and values of different events")
         if chosen is None:
             raise Refused(f"{getattr(node, 'function', type(node).__name__).lower()} of a text and numbers of different events")
         return self._chosen(chosen)

@@ -64,7 +64,7 @@ class DeliveryLimit:
         schema = self.catalogue[named]
         columns = []
         for part in map(part_of, dict(conjunction.keys)[named]):
-            kind = schema.attributes[schema.index[part.attribute]].type.kind
+            kind = schema.type_of(part.attribute).kind
             columns.append(bucketed(members.column(Field(slot, part.attribute, kind)), part))
         return self.keys.of_columns(columns, len(refs)).astype(np.int64)
 

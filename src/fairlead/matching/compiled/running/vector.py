@@ -19,13 +19,20 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.keys import ValueNumbering, where_known
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.matching.expressions.functions import in_range, like_pattern
-from fairlead.model.events.columns import as_numbers, canonical_rows, canonical_values, fixed_words
+from fairlead.model.events.columns import (
+    arrow_array,
+    as_numbers,
+    attribute_column,
+    canonical_rows,
+    canonical_values,
+    fixed_words,
+)
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
-from fairlead.model.events.types import EventType, Kind
+from fairlead.model.events.types import Attribute, EventType, Kind
 from fairlead.model.events.values import DAY, INT_RANGE, TIMESTAMP_RANGE
+from fairlead.model.expressions.data_types import data_type_of
 from fairlead.model.expressions.expression import (
-    Aggregate,
     Arithmetic,
     Atom,
     Call,
@@ -42,8 +49,11 @@ from fairlead.model.expressions.expression import (
     Logic,
     Negative,
     PositionOf,
+    StructField,
     TimeOf,
     Truth,
+    leaves,
+    with_leaves,
 )
 from fairlead.model.expressions.text_tests import regular_expression
 from fairlead.model.plans.key_parts import bucketed, part_of
@@ -73,9 +83,9 @@ class TypeRows:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.Array:
-        """Of an attribute, or of a bucket of one."""
+        """Of an attribute, of a field of one, or of a bucket of either."""
         part = part_of(name)
-        return bucketed(self.table.column(self.schema.index[part.attribute]), part)
+        return bucketed(attribute_column(self.table, self.schema, part.attribute), part)
 
     def known(self, names: Iterable[str]) -> Mask | None:
         """Where none of these attributes is NULL or NaN; None: everywhere."""
@@ -139,10 +149,10 @@ def evaluate(node: Expression, rows: TypeRows) -> Vector:
             return _constant(node, len(rows))
         case Field() if node.kind in NUMBERS:
             return _column(rows.column(node.attribute), node.kind)
-        case Field() if node.kind is Kind.DECIMAL:
-            return _decimal(rows.column(node.attribute))
-        case Call(function=("low word" | "high word") as word, arguments=(Field() as field,)):
-            return _decimal(rows.column(field.attribute), at=("low word", "high word").index(word))
+        case Field() | StructField() | Call(function="element_at") if node.kind is Kind.DECIMAL:
+            return _decimal(_decimal_column(node, rows))
+        case Call(function=("low word" | "high word") as word, arguments=(decimal,)):
+            return _decimal(_decimal_column(decimal, rows), at=("low word", "high word").index(word))
         case PositionOf():
             return Vector(rows.majors, np.ones(len(rows), dtype=bool))
         case TimeOf() if rows.times is not None:
@@ -273,10 +283,17 @@ def _column(column: pa.Array, kind: Kind) -> Vector:
     return Vector(plain.to_numpy(zero_copy_only=False), known)
 
 
+def _decimal_column(node: Expression, rows: TypeRows) -> pa.Array:
+    """DECIMALs of one event, at the scale of what they are taken from."""
+    if isinstance(node, Field):
+        return rows.column(node.attribute)
+    results, codes = _results(node, rows)
+    column = arrow_array(results, data_type_of(node, [rows.schema]))
+    return column if codes is None else column.take(pa.array(codes))
+
+
 def _decimal(column: pa.Array, at: int = 0) -> Vector:
     """Half of Arrow's 128 bits: of at most 18 digits the lower one (0) is the whole number at the column's scale."""
-    if not len(column):
-        return Vector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
     words = fixed_words(column, np.dtype(np.int64), 2)[at::2]
     return Vector(words, column.is_valid().to_numpy(zero_copy_only=False))
 
@@ -333,25 +350,27 @@ def _quotient(left: Vector, right: Vector) -> Vector:
 
 def _by_scalar(node: Expression, rows: TypeRows) -> Vector:
     """By the scalar evaluator: once per distinct value where one attribute is all that is read, else row by row."""
-    scalar = compile_value(node, [rows.schema])
-    leaves = {leaf.attribute if isinstance(leaf, Field) else None for leaf in _leaves(node)}
-    if len(leaves) == 1 and None not in leaves:
-        (name,) = leaves
-        assert name is not None
-        encoded = rows.column(name).dictionary_encode()
-        distinct = [*canonical_values(encoded.dictionary, rows.schema.attributes[rows.schema.index[name]].type.kind), None]
-        codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
-        at, width = rows.schema.index[name], len(rows.schema.attributes)
-        results = [scalar([_only(rows.schema, width, at, value)]) for value in distinct]
-        vector = _vector(results, node.kind)
-        return Vector(vector.values[codes], vector.known[codes])
-    return _vector([scalar([event]) for event in rows.events()], node.kind)
+    results, codes = _results(node, rows)
+    vector = _vector(results, node.kind)
+    return vector if codes is None else Vector(vector.values[codes], vector.known[codes])
 
 
-def _only(schema: EventType, width: int, at: int, value: Any) -> Event:
-    row: list[Any] = [None] * width
-    row[at] = value
-    return Event(schema, tuple(row), Position(0))
+def _results(node: Expression, rows: TypeRows) -> tuple[list[Any], npt.NDArray[np.int64] | None]:
+    """The values of the scalar evaluator, and which of them each row has; None: one a row."""
+    read = {leaf.attribute if isinstance(leaf, Field) else None for leaf in leaves(node)}
+    if len(read) != 1 or None in read:
+        scalar = compile_value(node, [rows.schema])
+        return [scalar([event]) for event in rows.events()], None
+    name = read.pop() or ""
+    declared, column, codes = rows.schema.type_of(name), rows.column(name), None
+    if not declared.is_nested:
+        encoded = column.dictionary_encode()
+        codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+        column = encoded.dictionary
+    values = [*canonical_values(column, declared.kind), *([] if codes is None else [None])]
+    only = EventType("value", (Attribute("value", declared),))
+    scalar = compile_value(with_leaves(node, lambda leaf: Field(0, "value", leaf.kind)), [only])
+    return [scalar([Event(only, (value,), Position(0))]) for value in values], codes
 
 
 def _vector(results: Sequence[Any], kind: Kind) -> Vector:
@@ -360,38 +379,17 @@ def _vector(results: Sequence[Any], kind: Kind) -> Vector:
     return Vector(np.array(filled, dtype=_dtype(kind)), known)
 
 
-def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregate]:
-    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
-        yield node
-    for child in node.parts:
-        yield from _leaves(child)
-
-
 def evaluate_text(node: Expression, rows: TypeRows, numbering: ValueNumbering) -> tuple[npt.NDArray[np.int64], Mask]:
     """A text (or binary) expression as the numbers of its values: equal texts have equal numbers."""
     if isinstance(node, Field):
         numbers = numbering.of_column(rows.column(node.attribute))
         return numbers, numbers >= 0
-    scalar = compile_value(node, [rows.schema])
-    leaves = {leaf.attribute if isinstance(leaf, Field) else None for leaf in _leaves(node)}
-    if not leaves:
-        value = scalar([])
+    if not any(leaves(node)):
+        value = compile_value(node, [rows.schema])([])
         numbers = np.full(len(rows), -1 if value is None else numbering.number(value), dtype=np.int64)
-    elif len(leaves) == 1 and None not in leaves:
-        numbers = _per_distinct(scalar, rows, leaves.pop() or "", numbering)
-    else:
-        found = [scalar([event]) for event in rows.events()]
-        numbers = np.array([-1 if value is None else numbering.number(value) for value in found], dtype=np.int64)
-    return numbers, numbers >= 0
-
-
-def _per_distinct(scalar: Any, rows: TypeRows, name: str, numbering: ValueNumbering) -> npt.NDArray[np.int64]:
-    """Once for each distinct value of the one attribute that is read."""
-    encoded = rows.column(name).dictionary_encode()
-    at, width = rows.schema.index[name], len(rows.schema.attributes)
-    distinct = [*canonical_values(encoded.dictionary, rows.schema.attributes[at].type.kind), None]
-    codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
-    found = [scalar([_only(rows.schema, width, at, value)]) for value in distinct]
+        return numbers, numbers >= 0
+    found, codes = _results(node, rows)
     numbers = np.array([-1 if value is None else numbering.number(value) for value in found], dtype=np.int64)
-    spread: npt.NDArray[np.int64] = numbers[codes]
-    return spread
+    if codes is not None:
+        numbers = numbers[codes]
+    return numbers, numbers >= 0

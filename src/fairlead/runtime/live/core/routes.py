@@ -139,6 +139,7 @@ LINEAR = frozenset(
     (
         "abs", "floor", "ceil", "round", "isnan", "lower", "upper", "trim", "length", "substring", "concat", "instr",
         "split_part", "rlike", "cidr_match", "coalesce", "year", "month", "day", "hour", "minute", "second", "dayofweek",
+        "size", "array_contains", "element_at",
     )
 )  # fmt: skip
 """Functions whose time, and whose result, are linear in their arguments: RLIKE is RE2, and LIKE tries each place of a text for

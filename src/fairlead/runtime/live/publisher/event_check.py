@@ -37,6 +37,7 @@ class EventCheck:
         self._shapes = Shapes(self._catalogue, allow_nan=True)
         kinds = {Kind.STRING, Kind.BINARY}
         self._sized = [at for at, each in enumerate(event_type.attributes) if each.type.kind in kinds]
+        self._nested = [at for at, each in enumerate(event_type.attributes) if each.type.is_nested]
 
     def row(self, values: Mapping[str, Any]) -> Row:
         """Raises DataError."""
@@ -44,7 +45,8 @@ class EventCheck:
 
     def size(self, row: Row) -> int:
         """The approximate number of bytes of the row in a block."""
-        return 9 * len(row) + sum(4 * len(row[at]) for at in self._sized if row[at] is not None)
+        texts = sum(4 * len(row[at]) for at in self._sized if row[at] is not None)
+        return 9 * len(row) + texts + sum(_nested_size(row[at]) for at in self._nested)
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
         columns = zip(*rows, strict=True) if self.type.attributes else ()
@@ -90,6 +92,12 @@ class EventCheck:
             attribute = self.type.attributes[self.type.index[name]]
             table = table.append_column(name, pa.nulls(table.num_rows, arrow_type(attribute.type)))
         return table
+
+
+def _nested_size(value: Any) -> int:
+    if type(value) is tuple:
+        return 9 * len(value) + sum(map(_nested_size, value))
+    return 4 * len(value) if isinstance(value, (str, bytes)) else 0
 
 
 def _names(events: Any) -> list[str]:

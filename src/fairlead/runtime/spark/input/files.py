@@ -4,6 +4,7 @@ Spark silently turns an invalid value into a null. Here every such line is kept 
 (D024), with "skip" it is returned separately. The same applies to rows without a value in an order column (D019).
 
     BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP   read as such
+    ARRAY, STRUCT                             read as such, made of these; not in CSV (D043)
     STRING, DECIMAL, BINARY                   read as text and checked as all input is (arrivals.py); Spark would round decimals
 
 Takes: paths and a plan. Gives: `EventFiles`: the readable rows, and the bad ones. Never: reads more than the head of a CSV
@@ -27,7 +28,7 @@ from fairlead.runtime.spark.input.frame_order import order_column_of
 from fairlead.runtime.spark.output.folders import located
 from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.transport.admission.gate import OnBad
-from fairlead.transport.admission.problems import no_bytes, no_header
+from fairlead.transport.admission.problems import no_bytes, no_header, no_nested_cells
 from fairlead.transport.files.event_files import FORMATS, format_of, resolve
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ def _spark_type(name: str, uses: Sequence[tuple[str, DataType]], is_order: bool)
         return f"decimal(38,{max(each.scale for _, each in uses)})"
     if kinds == {Kind.DATE} and is_order:
         return "date"
-    if len(kinds) == 1:
+    if len({each for _, each in uses}) == 1 and uses[0][1].is_nested:
+        return _nested_type(uses[0][1])
+    if len(kinds) == 1 and not uses[0][1].is_nested:
         return TYPED.get(next(iter(kinds)), "string")
     if kinds == {Kind.INT, Kind.BIGINT}:
         return "bigint"
@@ -146,6 +149,15 @@ def _spark_type(name: str, uses: Sequence[tuple[str, DataType]], is_order: bool)
     raise DataError(
         "D022", f"one column would have several types: {listed}", "rename one, or pass spark.match one frame per type", name
     )
+
+
+def _nested_type(data_type: DataType) -> str:
+    """What cannot be read as such is text inside, too."""
+    if data_type.element is not None:
+        return f"array<{_nested_type(data_type.element)}>"
+    if data_type.is_nested:
+        return f"struct<{', '.join(f'`{each.name}`: {_nested_type(each.type)}' for each in data_type.fields)}>"
+    return TYPED.get(data_type.kind, "string")
 
 
 def form_of(path: str) -> Form:
@@ -187,12 +199,20 @@ def _one(
     names = list(columns)
     if form == "csv" and _has_files(path):
         names = spark.read.options(**CSV).csv(path).columns
+    if form == "csv":
+        _refuse_nested({name: columns[name] for name in names if name in columns}, path)
     numbers = {name: columns[name] for name in names if columns.get(name) in NUMBERS} if form == "csv" else {}
     types = {name: "string" if name in numbers else columns.get(name, "string") for name in [*names, CORRUPT]}
     typed = ", ".join(f"`{name}` {each}" for name, each in types.items())
     reader = reader.schema(typed).option("columnNameOfCorruptRecord", CORRUPT).options(**(CSV if form == "csv" else JSON))
     frame = _with_numbers(reader.csv(path), numbers) if form == "csv" else reader.json(path)
     return _chosen(frame, columns, CORRUPT)
+
+
+def _refuse_nested(columns: dict[str, str], path: str) -> None:
+    for name, kind in columns.items():
+        if kind.startswith(("array<", "struct<")):
+            raise no_nested_cells(name, kind, path)
 
 
 def _with_numbers(frame: DataFrame, numbers: dict[str, str]) -> DataFrame:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import DataError, FairleadWarning, UsageError
-from fairlead.model.events.types import HEARTBEAT, Kind
+from fairlead.model.events.types import HEARTBEAT, DataType, Kind
 from fairlead.model.plans.plan import Plan
 from fairlead.order.log_holdback import LOGGED, OFFSET, STORED, TOPIC
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
@@ -232,7 +232,7 @@ def _attributes(
             continue  # the frame has no column for a heartbeat's time: such rows are rejected
         columns[name] = {}
         for attribute in plan.catalogue[name].attributes:
-            _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
+            _fits(frame, attribute.name, attribute.type, name)
             is_time = attribute.type.kind is Kind.TIMESTAMP
             if is_time and attribute.name in order and frame.kind(attribute.name) in ("timestamp", "timestamp_ntz"):
                 columns[name][attribute.name] = order_column(order.index(attribute.name))
@@ -317,12 +317,35 @@ def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:
         raise UsageError("A212", "the dict has no DataFrame", "pass one frame per event type")
 
 
-def _fits(given: UserFrame, name: str, kind: Kind, wanted: str, of: str) -> None:
+def _fits(given: UserFrame, name: str, wanted: DataType, of: str) -> None:
     given.require(name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(given.names)}")
     found = given.kind(name)
-    if found not in FITS[kind] and found != "void":
+    if wanted.is_nested:
+        _nested_fits(f"the column '{name}'", given.kinds[name], wanted, f"{of}.{name}")
+    elif found not in FITS[wanted.kind] and found != "void":
         fix = f"cast it to {wanted}"
         raise DataError("D022", f"the column '{name}' is {found}, the attribute '{of}.{name}' is {wanted}", fix)
+
+
+def _nested_fits(place: str, found: SparkType, wanted: DataType, of: str) -> None:
+    """Times inside are instants: Spark's session zone is only applied to columns."""
+    name = _type_name(found)
+    if name == "void":
+        return
+    allowed = ("array",) if wanted.element is not None else ("struct",) if wanted.fields else FITS[wanted.kind]
+    if wanted.kind is Kind.TIMESTAMP:
+        allowed = (*NUMERIC, "timestamp", "float", "double")
+    if name not in allowed:
+        fix = "cast it to TIMESTAMP" if name == "timestamp_ntz" else f"cast it to {wanted}"
+        raise DataError("D022", f"{place} is {name}, the attribute '{of}' is {wanted} there", fix)
+    parts: Any = found
+    if wanted.element is not None:
+        _nested_fits(f"an element of {place}", parts.elementType, wanted.element, of)
+    for field in parts.fields if wanted.fields else ():
+        if field.name not in wanted.index:
+            fix = did_you_mean(field.name, wanted.index) or "drop it, or declare it"
+            raise DataError("D022", f"{place} has a field '{field.name}', the attribute '{of}' has none", fix)
+        _nested_fits(f"field '{field.name}' of {place}", field.dataType, wanted.fields[wanted.index[field.name]].type, of)
 
 
 def _is_one_of(given: UserFrame, name: str, kinds: Sequence[str], what: str) -> None:

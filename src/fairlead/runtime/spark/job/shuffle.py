@@ -27,6 +27,7 @@ from fairlead.engine import Engine
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.plans.event_order import EventOrder
+from fairlead.model.plans.key_parts import key_column
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, one_zero, order_column, sortable
@@ -234,7 +235,7 @@ def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table
         if not group.is_keyed:
             yield first, table
             continue
-        keys = [table.column(each).combine_chunks() for each in group.keys[name]]
+        keys = [key_column(table, each) for each in group.keys[name]]
         buckets = buckets_of(keys, len(table), job.buckets)
         by_bucket = np.argsort(buckets.astype(np.int16) if job.buckets < 2**15 else buckets, kind="stable")
         counts = np.bincount(buckets + 1, minlength=job.buckets + 1)

@@ -27,8 +27,8 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed
-from fairlead.model.events.columns import arrow_schema, bits_of, record_batch
-from fairlead.model.events.types import HEARTBEAT, MAIN, EventType, Kind
+from fairlead.model.events.columns import arrow_schema, bits_of, columns_inside, record_batch
+from fairlead.model.events.types import HEARTBEAT, MAIN, EventType
 from fairlead.model.events.values import DATE_RANGE, TIMESTAMP_RANGE
 from fairlead.transport.log.blocks.block_filter import MIXED, before_of, is_marks, letters_of
 from fairlead.transport.log.blocks.payload import Damaged, read_batches
@@ -213,10 +213,11 @@ def fitted(batch: pa.RecordBatch, event_type: EventType, block: Block) -> pa.Rec
                 raise damaged(block)
         batch = record_batch(columns, wanted, batch.num_rows)
     for column, each in zip(batch.columns, event_type.attributes, strict=True):
-        if each.type.kind is Kind.TIMESTAMP and not _is_time(column, each.name == event_type.time_attribute):
-            raise damaged(block)
-        if each.type.kind is Kind.DATE and not _are_dates(column):
-            raise damaged(block)
+        for inside in columns_inside(column):
+            if pa.types.is_timestamp(inside.type) and not _is_time(inside, each.name == event_type.time_attribute):
+                raise damaged(block)
+            if pa.types.is_date32(inside.type) and not _are_dates(inside):
+                raise damaged(block)
     return batch
 
 

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from fairlead.model.limits import LIMITS
+
 COMPRESSION, HEADER = 3, 2
 """The fields of the flat buffers of Arrow's format (Message.fbs): of a record batch, and of a message."""
 END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -42,7 +44,7 @@ def _read(source: pa.BufferReader, rows: int) -> pa.RecordBatch:
     if message.type != "schema":
         raise Damaged
     schema = pa.ipc.read_schema(message)
-    if len({*schema.names}) < len(schema) or any(_is_nested(each.type) for each in schema):
+    if len({*schema.names}) < len(schema) or not all(_is_allowed(each.type) for each in schema):
         raise Damaged
     message = pa.ipc.read_message(source)
     if message.type != "record batch" or _is_compressed(message.metadata):
@@ -56,8 +58,16 @@ def _read(source: pa.BufferReader, rows: int) -> pa.RecordBatch:
     return found
 
 
-def _is_nested(data_type: pa.DataType) -> bool:
-    return data_type.num_fields > 0 or isinstance(data_type, pa.DictionaryType | pa.BaseExtensionType)
+def _is_allowed(data_type: pa.DataType, levels: int = LIMITS.data_type_depth_max) -> bool:
+    """Whether an attribute can have the type: a plain one, or a list or struct of these. All others are refused: dictionaries,
+    extension types, maps, unions, and lists whose parts may overlap or repeat (views, fixed sizes, run ends), so that a column
+    cannot have more values than bytes. Therefore nothing in a list or struct is of Arrow's null type either."""
+    if pa.types.is_list(data_type) or pa.types.is_struct(data_type):
+        parts = [data_type.field(at) for at in range(data_type.num_fields)]
+        names = {each.name for each in parts}
+        plain = all(_is_allowed(each.type, levels - 1) and not pa.types.is_null(each.type) for each in parts)
+        return levels > 1 and len(names) == len(parts) > 0 and plain
+    return data_type.num_fields == 0 and not isinstance(data_type, pa.DictionaryType | pa.BaseExtensionType)
 
 
 def _is_compressed(metadata: pa.Buffer) -> bool:

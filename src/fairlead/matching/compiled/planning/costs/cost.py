@@ -198,7 +198,7 @@ class Costs:
     def _can_be_null(self, expression: Expression, slot: int) -> bool:
         """All but places and times, and the attribute that TIME names."""
         schema = self.catalogue[self.shape.branch.slots[slot].type]
-        timed = isinstance(expression, Field) and schema.time_index == schema.index[expression.attribute]
+        timed = isinstance(expression, Field) and schema.time_attribute == expression.attribute
         return not timed and not isinstance(expression, TimeOf | PositionOf)
 
     @staticmethod
