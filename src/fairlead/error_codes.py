@@ -114,6 +114,9 @@ CODES: dict[str, tuple[str, str]] = {
     "L123": ("The key of a `TABLE` is not an attribute of its type, or is named twice.", "Name attributes of the type, each once."),
     "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
     "L125": ("A key of `PER` is a function other than `bucket`, a bucket of something that is no `TIMESTAMP`, or has buckets of unlike length.", "Write `PER bucket(at, 1 HOUR)`."),
+    "L126": ("`FOLD` names no element of the pattern, one twice, or one that is no run.", "Name runs, such as `q+`."),
+    "L127": ("The run that `FOLD` names cannot be folded: its events can leave one by one, or belong to it only with other elements.", "Follow the fix in the message: `RETAIN … BATCH`, `PER bucket(…)`, another `DISPOSAL`, or a subscription of its own."),
+    "L128": ("A sum of a folded run is over a `DECIMAL` of more than 18 digits.", "Declare fewer digits, or use `avg`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -388,6 +391,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W028": ("A sequence waits after a `THEN`, and no time limits it: all events of its key are kept until then.", "Add `WITHIN`, or write `NEXT`."),
     "W029": ("A condition of `WHERE` asks a run for more events than it has when the condition is asked first.", "Move it to `HAVING`, which is about the whole run."),
     "W030": ("`PER` has buckets of time, and nothing says when one ends: the events of every bucket stay queued until a match disposes of them.", "Add `ORDER BY` with that time, or write `RETAIN x 1 HOUR BATCH` in place of the bucket."),
+    "W031": ("A run has to become long, and nothing but its aggregates is read of it: all its events are queued until then.", "Add `FOLD q`: then it takes the same memory however long it is."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip

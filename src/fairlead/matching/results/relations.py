@@ -321,7 +321,7 @@ def ids_of_blocks(blocks: Sequence[MatchBlock], view: View) -> Ids:
     for at, block in enumerate(blocks):
         forms.setdefault(block.refs.form, []).append(at)
     for mine in forms.values():
-        asked = [(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine]
+        asked = [(blocks[at].subscription.id_digest, blocks[at].branch_number, lengths[at]) for at in mine]
         refs = joined_members([blocks[at].refs for at in mine])
         by_value = blocks[mine[0]].subscription.order is not None
         made = refs.ids(asked, identities_of(refs, view) if by_value else None)

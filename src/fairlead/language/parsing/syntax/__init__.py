@@ -11,6 +11,7 @@ from fairlead.language.parsing.syntax.clauses import (
     DisposalClause,
     Emit,
     EventLimit,
+    Fold,
     Having,
     Keeping,
     Key,

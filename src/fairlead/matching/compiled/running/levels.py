@@ -308,7 +308,7 @@ def _renumbered(words: Words, old: Words, new: Words) -> Words:
 
 def _identities(subscription: Subscription, branch: int, view: View, found: BranchMatches) -> Ids:
     """Derived events are identified by the relations that derive them."""
-    asked = [(subscription.digest, subscription.number(branch), len(found.refs))]
+    asked = [(subscription.id_digest, subscription.number(branch), len(found.refs))]
     return found.refs.ids(asked, identities_of(found.refs, view))
 
 
