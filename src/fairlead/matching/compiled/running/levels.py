@@ -338,6 +338,10 @@ def _times(
         return None
     if found.due is not None:
         times = found.due
+    elif found.refs.folds is not None:
+        latest = found.refs.folds.role("latest")
+        values, known = view.take(np.where(latest < 0, found.refs.folds.role("first"), latest)).times(plan.catalogue)
+        times = np.where(known & (latest >= 0), values, NO_TIME)
     else:
         values, known = view.take(found.refs.flat).times(plan.catalogue)
         times = found.refs.largest(np.where(known, values, np.iinfo(np.int64).min))
