@@ -18,6 +18,7 @@ from tests.matching.generators.runs import MANY_TYPES, NUMBERS, VALUES, atoms
 TYPES = f"{MANY_TYPES}TYPE D EXTENDS A (z INT)\nEVENT UNION U = A + B\n"
 QUANTIFIERS = ("+", "+", "*", "{2,}", "{3,}")
 KEYS = ("", "PER k", "PER k", "PER k, bucket(at, 2 SECONDS)", "PER s", "PER y")
+ORDERED = tuple(name for name in VALUES if name != "f")
 OTHERS = ("", "", "", " OR (B b THEN A c)", " OR B b+", " OR (A c AND B b)")
 
 
@@ -52,9 +53,9 @@ def emissions(draw: st.DrawFn) -> str:
     fields = ["n = count(a)", "k = coalesce(first(a.k), 9)"]
     for at in range(draw(st.integers(0, 5))):
         function = draw(st.sampled_from(("sum", "avg", "min", "max", "first", "last", "count", "DISTINCT")))
-        names = NUMBERS if function in ("sum", "avg") else [each for each in VALUES if each != "f"] if function in ("min", "max") else VALUES
-        attribute = draw(st.sampled_from(tuple(names)))
-        fields.append(f"e{at} = count(DISTINCT a.{attribute})" if function == "DISTINCT" else f"e{at} = {function}(a.{attribute})")
+        attribute = draw(st.sampled_from(tuple(NUMBERS if function in ("sum", "avg") else ORDERED)))
+        value = f"count(DISTINCT a.{attribute})" if function == "DISTINCT" else f"{function}(a.{attribute})"
+        fields.append(f"e{at} = {value}")
     fields += draw(st.sampled_from(([], ["e9 = max(a.x) - min(a.x)"], ["e9 = upper(first(a.s))"])))
     return f"EMIT E ({', '.join(fields)})"
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.matching.expressions.casts import cast
-from fairlead.matching.folded_run import FoldedRun
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
+from fairlead.matching.folded_run import FoldedRun
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue, EventType, Kind
 from fairlead.model.expressions.expression import (

@@ -46,7 +46,7 @@ def _folded_values(node: Aggregate, schema: EventType, folds: FoldedWords, view:
     role = node.function if node.function in ENDS else (node.function, node.attribute)
     if node.attribute is None or role not in folds.folding.roles:
         return folds.numbers_of(node)
-    words = folds.role(role)  # type: ignore[arg-type]
+    words = folds.role(role)
     there = words >= 0
     values = iter(_values(node.attribute, schema, words[there], view, catalogue))
     return [next(values) if known else None for known in there.tolist()]

@@ -27,8 +27,8 @@ from fairlead.matching.expressions.emission import compile_field
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.interpreted.state import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
-from fairlead.matching.results.folded_members import held_by_slots, visible
 from fairlead.matching.results.delivery_order import NOT_DUE
+from fairlead.matching.results.folded_members import held_by_slots, visible
 from fairlead.matching.state.content import Content
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.event import Event, Places

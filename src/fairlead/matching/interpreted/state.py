@@ -34,8 +34,8 @@ from fairlead.matching.state.delivery_counts import in_order_of_keys
 from fairlead.model.events.columns import as_numbers, canonical_rows, is_counted, of_numbers
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.plans.folding import Folding
+from fairlead.model.plans.plan import Plan, Subscription
 from fairlead.model.relations.identity import Lanes, position_of, position_word
 
 

@@ -39,8 +39,8 @@ class FoldedWords:
         return len(self.counts)
 
     def __getitem__(self, rows: Numbers | npt.NDArray[np.bool_] | slice) -> FoldedWords:
-        columns = self.counts, self.lanes, self.events, self.totals, self.different
-        return FoldedWords(self.folding, *(each[rows] for each in columns))
+        counts, lanes, events = self.counts[rows], self.lanes[rows], self.events[rows]
+        return FoldedWords(self.folding, counts, lanes, events, self.totals[rows], self.different[rows])
 
     def ids(self) -> Ids:
         """Of relations that have nothing but the run."""
@@ -58,9 +58,9 @@ class FoldedWords:
     def numbers_of(self, node: Aggregate) -> list[Any]:
         """The values of an aggregate that no single event has."""
         if node.attribute is None:
-            return self.counts.tolist()
+            return list(self.counts.tolist())
         if node.function == DISTINCT:
-            return self.different[:, self.folding.different.index(node.attribute)].tolist()
+            return list(self.different[:, self.folding.different.index(node.attribute)].tolist())
         of, known, parts = self._total((node.function, node.attribute))
         pairs = zip(known.tolist(), parts.tolist(), strict=True)
         return [value_of_total(of, count, joined(of, each) if each else 0, node.kind) for count, each in pairs]

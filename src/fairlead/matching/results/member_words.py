@@ -31,9 +31,7 @@ class MemberWords:
 
     __slots__ = ("folds", "offsets", "slots", "words")
 
-    def __init__(
-        self, words: Words, offsets: Numbers | None = None, slots: int = 0, folds: FoldedWords | None = None
-    ) -> None:
+    def __init__(self, words: Words, offsets: Numbers | None = None, slots: int = 0, folds: FoldedWords | None = None) -> None:
         self.words, self.offsets, self.slots, self.folds = words, offsets, slots, folds
 
     @classmethod

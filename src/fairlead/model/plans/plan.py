@@ -304,6 +304,16 @@ class Plan:
         return self.order is not None and self.order.revise_us is not None
 
     @property
+    def unfolded(self) -> Plan:
+        """Without FOLD: the same relations, with all their members."""
+        if not any(each.has_folds for each in self.subscriptions):
+            return self
+        plain = [
+            replace(each, branches=tuple(replace(branch, folded=()) for branch in each.branches)) for each in self.subscriptions
+        ]
+        return replace(self, subscriptions=tuple(plain), whole=None)
+
+    @property
     def types(self) -> Catalogue:
         """The declared and derived event types."""
         return self.catalogue

@@ -115,6 +115,7 @@ __all__ = [
     "Ending",
     "EventLimit",
     "Expression",
+    "Fold",
     "Gap",
     "Group",
     "Having",

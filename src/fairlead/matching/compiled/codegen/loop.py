@@ -33,8 +33,8 @@ from fairlead.matching.compiled.codegen.arguments import (
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
-from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.codegen.folds.fold_loop import FoldLoop
+from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.codegen.indexes.ordered_index import past, seek, seek_name, sortable, tree_functions
 from fairlead.matching.compiled.codegen.indexes.queue_row import first, row_name, rowed_function
 from fairlead.matching.compiled.codegen.kernel_names import (

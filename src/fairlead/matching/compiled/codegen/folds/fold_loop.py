@@ -171,7 +171,7 @@ class FoldLoop:
         self._match(code)
 
     def _leave(self, code: Code, lane: Lane) -> None:
-        """1. the clock of the key: a run of a bucket before leaves, an event of one does not enter · 2. RETAIN n EVENTS BATCH."""
+        """1. the clock of the key: a run of a bucket before leaves, an event of one does not enter · 2. RETAIN … EVENTS BATCH"""
         (horizon,) = self.shape.horizons
         if self.shape.windowed and lane.timed:
             code.assign(clock, kept(CLOCK))
@@ -358,5 +358,3 @@ def added() -> KernelFunction:
     code.assign(FOLD_TABLE[at, EVENT], event)
     code.give(1)
     return code.function(ADDED, value, number, event, FOLD_TABLE)
-
-

@@ -147,5 +147,3 @@ class FoldConditions(WholeConditions):
         if made.function == ANY:
             self.texts.add(made.number)
         return made
-
-

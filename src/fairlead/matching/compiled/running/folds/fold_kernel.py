@@ -161,4 +161,3 @@ def _numbers_of(of: Total, total: Numbers, high: Numbers, counted: Numbers) -> l
     if of.is_double:
         return [counted, np.where(np.isnan(total.view(np.float64)), NAN_BITS, total)]
     return [counted, high + (total >> HALF), total & ((1 << HALF) - 1)]
-

@@ -52,7 +52,8 @@ class FoldPool(Pool):
     @property
     def active(self) -> Numbers:
         """The keys that have a run."""
-        return np.flatnonzero(self.folds[: self.key_count, COUNT] > 0)
+        found: Numbers = np.flatnonzero(self.folds[: self.key_count, COUNT] > 0)
+        return found
 
     def values(self) -> Numbers:
         """The rows of the table that belong to a run that there is."""
@@ -60,7 +61,8 @@ class FoldPool(Pool):
             return np.zeros((0, 3), dtype=np.int64)
         starts = self.folds[self.active, NUMBER]
         alive = (starts[:, None] + np.arange(self.words.tables)).reshape(-1)
-        return self.table[(self.table[:, OWNER] != 0) & np.isin(self.table[:, OWNER], alive)]
+        mine: Numbers = self.table[(self.table[:, OWNER] != 0) & np.isin(self.table[:, OWNER], alive)]
+        return mine
 
     def events(self) -> Numbers:
         """The words of the events that stand for runs, in any order, some of them repeated."""
