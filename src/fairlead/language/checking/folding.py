@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fairlead.language.checking.options import Options
 from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
@@ -29,8 +28,8 @@ def folded(
     clause: syntax.Fold,
     branches: tuple[Branch, ...],
     shapes: Sequence[BranchPattern],
-    chosen: Options,
-    within: syntax.Within | None,
+    disposal: Disposal,
+    within: bool,
 ) -> tuple[Branch, ...]:
     named = [each.text for each in clause.aliases]
     for at, alias in enumerate(clause.aliases):
@@ -48,7 +47,7 @@ def folded(
             if slot not in branch.runs:
                 fix = f"write FOLD with a run, such as {alias.text}+, or leave it out"
                 raise Fault("L126", alias.span, f"'{alias.text}' is one event or a fixed number of them, not a run", fix)
-            reason = _against(branch, slot, alias.text, chosen, within)
+            reason = against(branch, slot, alias.text, disposal, within)
             if reason is not None:
                 raise Fault("L127", alias.span, f"'{alias.text}' cannot be folded: {reason[0]}", reason[1])
             slots.append(slot)
@@ -56,7 +55,8 @@ def folded(
     return tuple(made)
 
 
-def _against(branch: Branch, slot: int, name: str, chosen: Options, within: syntax.Within | None) -> Reason | None:
+def against(branch: Branch, slot: int, name: str, disposal: Disposal, within: bool) -> Reason | None:
+    """`within`: the subscription has a WITHIN."""
     bound = branch.retention.get(branch.slots[slot].type)
     most = branch.runs[slot].most
     if branch.sequence is not None:
@@ -71,12 +71,12 @@ def _against(branch: Branch, slot: int, name: str, chosen: Options, within: synt
         )
     if most is not None:
         return f"it holds at most {most} events", f"leave out FOLD, or write {name}{{{branch.runs[slot].least},}}"
-    if within is not None:
+    if within:
         fix = f"write RETAIN {name} 1 HOUR BATCH, or PER bucket(…, 1 HOUR), with which all of it leaves at once"
         return "with WITHIN, its events leave one by one", fix
     if bound is not None and not bound.batch:
         return "with RETAIN, its events leave one by one", f"write RETAIN {name} {bound.words} BATCH"
-    if chosen.disposal is Disposal.FIRST_PREFIX:
+    if disposal is Disposal.FIRST_PREFIX:
         return "DISPOSAL FIRST PREFIX leaves all but its first event queued", "write DISPOSAL PREFIX INFIX, or leave it out"
     return None
 

@@ -103,7 +103,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
     _check_sequences(node, branches, chosen, catalogue)
     folding = _find(node, syntax.Fold)
     if folding:
-        branches = folded(folding, branches, built, chosen, _find(node, syntax.Within))
+        branches = folded(folding, branches, built, chosen.disposal, _find(node, syntax.Within) is not None)
     emit = _find(node, syntax.Emit)  # 7
     made: EventType | None = None
     if emit:

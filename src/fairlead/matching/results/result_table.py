@@ -118,9 +118,9 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
     for key, member in zip(keys, members, strict=True):
         events.setdefault(key, member)
     rows = {key: row for row, key in enumerate(events)}
-    chunk = chunk_of_events(list(events.values()))
     words = np.array([position_word(member.position) for member in members], dtype=np.int64)
-    found = parts_of(chunk, np.arange(len(words)), np.array([rows[key] for key in keys], dtype=np.int64))
+    places = np.array([rows[key] for key in keys], dtype=np.int64)
+    found = parts_of(chunk_of_events(list(events.values())), np.arange(len(words)), places) if events else ()
     ids = from_hex([each.id for each in relations])
     runs = pa.array([each.runs for each in relations], type=RUNS) if layout.ragged else None
     spans = pa.array([_span_rows(each) for each in relations], type=SPANS) if layout.folded else None
