@@ -115,7 +115,7 @@ CODES: dict[str, tuple[str, str]] = {
     "L124": ("A table is used other than as one event of a `MATCH` with others, or is made from a table.", "Name its type; a table is read beside the event that needs it."),
     "L125": ("A key of `PER` is a function other than `bucket`, a bucket of something that is no `TIMESTAMP`, or has buckets of unlike length.", "Write `PER bucket(at, 1 HOUR)`."),
     "L126": ("`FOLD` names no element of the pattern, one twice, or one that is no run.", "Name runs, such as `q+`."),
-    "L127": ("The run that `FOLD` names cannot be folded: its events can leave one by one, or belong to it only with other elements.", "Follow the fix in the message: `RETAIN … BATCH`, `PER bucket(…)`, another `DISPOSAL`, or a subscription of its own."),
+    "L127": ("The run that `FOLD` names does not leave as a whole, or depends on other elements.", "Follow the fix in the message: `RETAIN … BATCH`, `PER bucket(…)`, another `DISPOSAL`, or a subscription of its own."),
     "L128": ("A sum of a folded run is over a `DECIMAL` of more than 18 digits.", "Declare fewer digits, or use `avg`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),

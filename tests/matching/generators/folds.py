@@ -16,7 +16,7 @@ from tests.matching.generators.generated import START, Case
 from tests.matching.generators.runs import MANY_TYPES, NUMBERS, VALUES, atoms
 
 TYPES = f"{MANY_TYPES}TYPE D EXTENDS A (z INT)\nEVENT UNION U = A + B\n"
-QUANTIFIERS = ("+", "+", "*", "{2,}", "{3,}")
+QUANTIFIERS = ("+", "*", "{2,}", "{3,}", "{4,}", "{6,}")
 KEYS = ("", "PER k", "PER k", "PER k, bucket(at, 2 SECONDS)", "PER s", "PER y")
 ORDERED = (*(name for name in VALUES if name not in "fvw"), "x", "y", "s", "w")
 OTHERS = ("", "", "", " OR (B b THEN A c)", " OR B b+", " OR (A c AND B b)")

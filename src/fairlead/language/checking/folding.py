@@ -1,6 +1,6 @@
 """FOLD: which runs can be kept as what is read of them, in place of their events.
 
-A run can be folded if it only ever grows until it is a relation, or until all of it leaves. Then an aggregate over what came
+A run can be folded if it only ever grows until it is a relation, or until all of it leaves. Then an aggregate over its events
 so far is one over the run, and no event of it has to leave before the others.
 
 Takes: the clause, the branches and the options. Gives: the branches with the slots that are folded, or a `Fault` with what

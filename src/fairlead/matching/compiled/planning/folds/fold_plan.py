@@ -1,4 +1,4 @@
-"""A folded run for a kernel: the values that are made of its events as they come, and HAVING over them.
+"""A folded run for a kernel: the values that are made of its events one by one, and HAVING over them.
 
 Each aggregate that HAVING or EMIT reads is a `RunValue`, as for other runs; here it lives from event to event, in a row of
 words for each key. Sums of whole numbers and DECIMALs are in halves, and exact.
