@@ -1,4 +1,4 @@
-"""A folded run takes the same room however long it is, in memory and in a state; and a state of one that cannot be is refused."""
+"""A folded run takes the same room however long it is, in memory and in a state; numbers that none can have are refused."""
 
 from __future__ import annotations
 
@@ -45,13 +45,17 @@ def fed(engine: Engine, count: int, size: int) -> Iterator[int]:
 
 
 def test_a_state_does_not_grow_with_the_run() -> None:
-    """All values have been met after 1,000 events of each key; of a million more nothing is left. (Larger numbers take more bytes.)"""
+    """All values have been met after 1,000 events of each key; of a million more nothing is left but larger numbers."""
     engine = Engine(compile_text(RULES), kernels_from=0)
-    dumps = {count: engine.dump() for count in fed(engine, 1_000_000, 4_000) if count in (4_000, 1_000_000)}
-    early, late = dumps.values()
+    dumps = []
+    for count in fed(engine, 1_000_000, 4_000):
+        if count in (4_000, 1_000_000):
+            dumps.append(engine.dump())
+        assert engine.units[0].lane is not None
+        engine.units[0].lane.store.slack_bytes_max = 1 << 20  # batches go as soon as they have a megabyte more than is needed
+    early, late = dumps
     assert len(late) <= 1.25 * len(early)
-    assert engine.units[0].lane is not None
-    assert len(engine.units[0].lane.store.view()) < 50_000
+    assert len(engine.units[0].lane.store.view()) < 60_000
     assert Engine.load(engine.plan, late, kernels_from=None).dump() == late
 
 

@@ -171,7 +171,7 @@ class FoldLoop:
         self._match(code)
 
     def _leave(self, code: Code, lane: Lane) -> None:
-        """1. the clock of the key: a run of an earlier bucket leaves, an event of one does not enter · 2. RETAIN n EVENTS BATCH"""
+        """1. the clock of the key: a run of an earlier bucket leaves, an event of one stays out · 2. RETAIN n EVENTS BATCH"""
         (horizon,) = self.shape.horizons
         if self.shape.windowed and lane.timed:
             code.assign(clock, kept(CLOCK))
