@@ -16,7 +16,7 @@ from tests.matching.generators.generated import START, Case
 from tests.matching.generators.runs import MANY_TYPES, NUMBERS, VALUES, atoms
 
 TYPES = f"{MANY_TYPES}TYPE D EXTENDS A (z INT)\nEVENT UNION U = A + B\n"
-QUANTIFIERS = ("+", "*", "{2,}", "{3,}", "{4,}", "{6,}")
+QUANTIFIERS = ("+", "*", "{2,}", "{3,}", "{4,}")
 KEYS = ("", "PER k", "PER k", "PER k, bucket(at, 2 SECONDS)", "PER s", "PER y")
 ORDERED = (*(name for name in VALUES if name not in "fvw"), "x", "y", "s", "w")
 OTHERS = ("", "", "", " OR (B b THEN A c)", " OR B b+", " OR (A c AND B b)")
@@ -36,7 +36,7 @@ def fold_cases(draw: st.DrawFn) -> Case:
     lines += [per] if per else []
     lines += [f"MATCHING {draw(st.sampled_from(('FIRST', 'FIRST', 'RECENT')))}"]
     lines += [f"DISPOSAL {draw(st.sampled_from(('PREFIX INFIX', 'INFIX', 'INFIX POSTFIX')))}"]
-    lines += draw(st.sampled_from(([], [], [], ["RETAIN a 4 EVENTS BATCH"], ["RETAIN a 3 SECONDS BATCH"])))
+    lines += draw(st.sampled_from(([], [], [], ["RETAIN a 5 EVENTS BATCH"], ["RETAIN a 3 SECONDS BATCH"])))
     counted = draw(st.sampled_from(("", "", "", " PER KEY" if per else "")))
     lines += [f"LIMIT {draw(st.integers(1, 3))}{counted}"] if draw(st.integers(0, 4)) == 0 else []
     lines += ["FOLD a"]
