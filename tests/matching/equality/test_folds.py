@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.language import compile_text
 from fairlead.matching.compiled.planning.eligibility import refusal_of
+from fairlead.model.events.columns import Columns
 from fairlead.model.relations.relation import Relation
+from fairlead.runtime.embedded import until_microseconds
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import events_of
-from tests.matching.generators.folds import fold_cases
+from tests.matching.generators.folds import fold_cases, session_cases
 from tests.matching.generators.generated import Case
 from tests.matching.results.test_result_table import compared
 
@@ -36,10 +38,11 @@ def shown(relations: list[Relation]) -> list[Any]:
     return [(str(each.to_json()), str(each.completed_at), str(each.emitted_row)) for each in relations]
 
 
-@given(fold_cases(), st.integers(0, 1 << 30))
+@given(fold_cases() | session_cases(), st.integers(0, 1 << 30))
 def test_folded_runs_equal_the_reference_on_both_lanes(case: Case, seed: int) -> None:
     rng, plan = Random(seed), compile_text(case.rules)
-    expected = shown(ReferenceMatcher(plan).run(events_of(plan, case)))
+    until = until_microseconds(case.until)
+    expected = shown(ReferenceMatcher(plan).run(events_of(plan, case), until))
     batches = list(read_events(case.events, plan.catalogue, batch_rows=rng.choice((1, 3, 100))))
     dumps = []
     for lane in (None, 0):
@@ -52,17 +55,18 @@ def test_folded_runs_equal_the_reference_on_both_lanes(case: Case, seed: int) ->
                 engine = Engine.load(plan, dumped, kernels_from=rng.choice((None, 0)))
                 assert engine.dump() == dumped
         dumps.append(engine.dump())
+        found += engine.finish(until)
         assert shown(found) == expected
     event(f"on a kernel: {refusal_of(plan, plan['S']) is None}")
     event(f"relations: {min(len(expected), 3)}")
     assert dumps[0] == dumps[1]
 
 
-@given(fold_cases())
+@given(fold_cases() | session_cases())
 def test_ids_and_derived_events_are_those_without_fold(case: Case) -> None:
     folded, plain = compile_text(case.rules), compile_text(re.sub(r"FOLD \w", "", case.rules))
     (columns,) = read_events(case.events, plain.catalogue)
-    found, whole = (list(Engine(plan).feed(columns)) for plan in (folded, plain))
+    found, whole = (delivered(Engine(plan), columns, case) for plan in (folded, plain))
     assert [each.id for each in found] == [each.id for each in whole]
     assert [str(each.emitted_row) for each in found] == [str(each.emitted_row) for each in whole]
     assert [each.runs for each in found] == [each.runs for each in whole]
@@ -74,6 +78,10 @@ def test_ids_and_derived_events_are_those_without_fold(case: Case) -> None:
             assert (span.first, span.last) == (other.members[0].position, other.members[-1].position)
 
 
-@given(fold_cases(), st.integers(1, 13))
+def delivered(engine: Engine, columns: Columns, case: Case) -> list[Relation]:
+    return [*engine.feed(columns), *engine.finish(until_microseconds(case.until))]
+
+
+@given(fold_cases() | session_cases(), st.integers(1, 13))
 def test_folded_runs_give_the_table_of_their_objects(case: Case, size: int) -> None:
     compared(compile_text(case.rules), case.events, size)

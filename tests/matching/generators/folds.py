@@ -48,6 +48,32 @@ def fold_cases(draw: st.DrawFn) -> Case:
     return Case(rules, draw(streams()))
 
 
+SESSIONS = (
+    "A a+ LONGEST WITHIN 2 SECONDS OF PREVIOUS",
+    "A a+ WITHIN 3 SECONDS OF PREVIOUS",
+    "A a* LONGEST WITHIN 2 SECONDS OF PREVIOUS UNTIL a.x = 0",
+    "U a+ LONGEST UNTIL a.x > prev(a.x)",
+    "A a+ LONGEST WHERE a.x >= prev(a.x)",
+    "D a+ LONGEST WITHIN 4 SECONDS OF PREVIOUS WHERE a.x > 0 AND (a.x != prev(a.x) OR a.y IS NULL)",
+)
+
+
+@st.composite
+def session_cases(draw: st.DrawFn) -> Case:
+    """A sequence of one run that is folded, possibly with a reader that is one too, and possibly an end of the input."""
+    per = draw(st.sampled_from(("", "PER k", "PER s")))
+    lines = [f"SUBSCRIPTION S MATCH {draw(st.sampled_from(SESSIONS))}"]
+    lines += [draw(st.sampled_from(("", "HAVING count(a) >= 2", "HAVING count(a) > 1 AND count(DISTINCT a.x) >= 2")))]
+    lines += [per, draw(st.sampled_from(("", "", "LIMIT 2", "LIMIT 1 PER KEY" if per else ""))), "FOLD a"]
+    if draw(st.booleans()):
+        reader = ("e{2} THEN B b", "e+ LONGEST WITHIN 5 SECONDS OF PREVIOUS FOLD e", "e WITHOUT B b WITHIN 2 SECONDS OF e")
+        lines += [draw(emissions()), *draw(st.sampled_from(([], *([f"SUBSCRIPTION T MATCH E {each}"] for each in reader))))]
+    rules = TYPES + "\n".join(lines)
+    assume(legal(rules))
+    records = draw(streams())
+    return Case(rules, records, draw(st.sampled_from((None, START + timedelta(seconds=90)))))
+
+
 @st.composite
 def emissions(draw: st.DrawFn) -> str:
     fields = ["n = count(a)", "k = coalesce(first(a.k), 9)"]

@@ -16,9 +16,11 @@ from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.events.types import Catalogue, Kind
+from fairlead.model.expressions.expression import DISTINCT, Aggregate, Atom, Compare, Literal, Predicate, leaves
 from fairlead.model.plans.folding import DIGITS_MAX, folding_of
 from fairlead.model.plans.options import Disposal
 from fairlead.model.plans.plan import Branch
+from fairlead.model.plans.sequence import Loop, Take, takes
 
 Reason = tuple[str, str]
 """Why a run cannot be folded, and what to write."""
@@ -60,10 +62,7 @@ def against(branch: Branch, slot: int, name: str, disposal: Disposal, within: bo
     bound = branch.retention.get(branch.slots[slot].type)
     most = branch.runs[slot].most
     if branch.sequence is not None:
-        return (
-            "a sequence can give up its rows one by one, and search the others again",
-            "leave out FOLD, or write the pattern without NEXT, prev, LONGEST, SHORTEST, UNTIL and OF PREVIOUS",
-        )
+        return _against_sequence(branch, name, disposal, within)
     if len(branch.slots) > 1:
         return (
             "which of the queued events are in it depends on the other elements of the pattern",
@@ -79,6 +78,36 @@ def against(branch: Branch, slot: int, name: str, disposal: Disposal, within: bo
     if disposal is Disposal.FIRST_PREFIX:
         return "DISPOSAL FIRST PREFIX leaves all but its first event queued", "write DISPOSAL PREFIX INFIX, or leave it out"
     return None
+
+
+def _against_sequence(branch: Branch, name: str, disposal: Disposal, within: bool) -> Reason | None:
+    """A session: every row is added to the open run or ends it, and no row is searched again."""
+    tree = branch.sequence
+    single = isinstance(tree, Loop) and isinstance(tree.body, Take) and tree.longest and tree.most is None and tree.least <= 1
+    if not single or within or disposal is not Disposal.PREFIX_INFIX:
+        return (
+            "a sequence can give up its rows one by one, and search the others again",
+            f"leave out FOLD, or write a session: {name}+ LONGEST WITHIN 5 MINUTES OF PREVIOUS, without WITHIN and DISPOSAL",
+        )
+    asked = [*branch.predicates, *(each.until for each in takes(tree) if each.until is not None)] if tree is not None else []
+    read = [leaf for each in asked for term in each.condition.terms for atom in term for leaf in leaves(atom)]
+    if any(isinstance(leaf, Aggregate) for leaf in read) or any(each.looks_back > 1 for each in asked):
+        return "its conditions read more than a row and the one before it", "leave out FOLD, or compare with prev(…) alone"
+    if any(not _grows(each) for each in branch.having):
+        fix = f"ask for a count, HAVING count({name}) >= 5, or EMIT the values and ask a reader of them"
+        return "where HAVING is not true of all of it, it can be true of a part", fix
+    return None
+
+
+def _grows(predicate: Predicate) -> bool:
+    """Counts that are large: true of no part of a run if not of the whole."""
+    return len(predicate.condition.terms) == 1 and all(map(_is_large_count, predicate.condition.terms[0]))
+
+
+def _is_large_count(atom: Atom) -> bool:
+    if not isinstance(atom, Compare) or not isinstance(atom.left, Aggregate) or not isinstance(atom.right, Literal):
+        return False
+    return atom.left.function in ("count", DISTINCT) and atom.operator in (">", ">=")
 
 
 def check_totals(clause: syntax.Fold, branches: Sequence[Branch], catalogue: Catalogue) -> None:

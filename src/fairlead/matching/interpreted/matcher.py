@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from fairlead.matching.attempt import Attempt
+from fairlead.matching.folded_run import FoldedRun
 from fairlead.matching.interpreted.conjunction import Conjunction
+from fairlead.matching.interpreted.folded_sequence import FoldedSequence
 from fairlead.matching.interpreted.folding import FoldedConjunction
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.interpreted.runs import flat, lengths
@@ -46,7 +48,8 @@ class IncrementalSubscription:
 
     def _compiled(self, branch: Branch) -> Conjunction | SequenceConjunction | FoldedConjunction:
         if branch.folded:
-            return FoldedConjunction(self.subscription, branch, self.catalogue, self.attempt)
+            folded = FoldedConjunction if branch.sequence is None else FoldedSequence
+            return folded(self.subscription, branch, self.catalogue, self.attempt)
         kind = Conjunction if branch.sequence is None else SequenceConjunction
         return kind(self.subscription, branch, self.catalogue, self.attempt)
 
@@ -122,9 +125,12 @@ class IncrementalSubscription:
     def _settle_sequence(self, number: int, conjunction: SequenceConjunction, key: Key, instance: Instance) -> None:
         if instance.is_empty():
             self.instances[number].pop(key, None)
-        self.opens.put(number, key, instance, conjunction.closes(instance))
+        self.opens.put(number, key, conjunction.begins(instance), conjunction.closes(instance))
 
     def _sequence(self, number: int, members: tuple[Any, ...]) -> Match:
+        (first, *_) = members
+        if isinstance(first, FoldedRun):
+            return Match(number, (), runs=(len(first),), folded=(first,))
         return Match(number, flat(members), runs=lengths(members) if self.subscription.branches[number].runs else None)
 
     def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:

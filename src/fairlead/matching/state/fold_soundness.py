@@ -46,11 +46,11 @@ def _require_run(folding: Folding, events: list[Event], numbers: list[int]) -> N
     say(bool(room) and count >= len(events) and (count == 1) == (len(events) == 1), "a run has no such length")
     say(count > len(events) or numbers[HEAD:] == run.numbers()[HEAD:], "the numbers of a run are not those of its events")
     at = HEAD
-    for each in folding.totals:
-        known, *parts = numbers[at : at + each.width]
-        at += each.width
-        say(run.totals[each.key][0] <= known <= count, "a run has more or fewer values than events")
-        if each.width == 3:
+    for total in folding.totals:
+        known, *parts = numbers[at : at + total.width]
+        at += total.width
+        say(run.totals[total.key][0] <= known <= count, "a run has more or fewer values than events")
+        if total.width == 3:
             high, low = parts
             say(0 <= low < 1 << HALF and abs(high) <= known << (63 - HALF), "a sum is larger than its values can be")
         say(known > 0 or not any(parts), "a run without values has a sum")

@@ -19,6 +19,7 @@ from fairlead.dataclass import dataclass
 from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.expressions.expression import DISTINCT, Aggregate, Expression, leaves
 from fairlead.model.plans.plan import Branch
+from fairlead.model.plans.sequence import takes
 
 HEAD = 3
 """Numbers of every folded run: its length, and the two lanes of its id so far."""
@@ -61,7 +62,7 @@ class Folding:
     different: tuple[str, ...]
     """The attributes whose different values are counted."""
     timed: bool
-    """The largest time of the events is that of the derived event."""
+    """The largest time of the events matters: it is that of the derived event, or can end the run (OF PREVIOUS)."""
 
     @cached_property
     def width(self) -> int:
@@ -90,8 +91,9 @@ def folding_of(branch: Branch, catalogue: Catalogue) -> Folding | None:
     totals = (Total(*key, schema.attributes[schema.index[key[1]]].type) for key in keys if key[0] in ("count", "sum", "avg"))
     extremes = (key for key in keys if key[0] in ("min", "max"))
     different = (attribute for function, attribute in keys if function == DISTINCT)
-    timed = branch.emission is not None and catalogue[branch.emission.type].timed
-    return Folding(slot, schema.name, tuple(totals), tuple(extremes), tuple(different), timed)
+    emits_time = branch.emission is not None and catalogue[branch.emission.type].timed
+    limited = branch.sequence is not None and any(each.gap_us is not None for each in takes(branch.sequence))
+    return Folding(slot, schema.name, tuple(totals), tuple(extremes), tuple(different), emits_time or limited)
 
 
 def _read(branch: Branch) -> list[Expression]:

@@ -56,6 +56,8 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         [sum(_least(branch, slot) for slot in branch.slots_of_type[name]) for name in branch.queue_types],
         overlapping=overlapping(branch, catalogue, tables=False),
     )
+    if branch.sequence is not None and branch.folded:
+        raise Refused("a folded run of a sequence")
     if branch.sequence is not None:
         return _sequence(shape, catalogue, heard)
     if branch.folded:
