@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from fairlead.dataclass import dataclass
 from fairlead.language.checking.emission import emission
-from fairlead.language.checking.folding import check_totals, folded
 from fairlead.language.checking.keys import display, keys
 from fairlead.language.checking.noted_events import belonging, in_canonical_order, noting
 from fairlead.language.checking.options import Options, options
@@ -25,6 +24,7 @@ from fairlead.language.checking.type_declarations import with_type
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
+from fairlead.language.clauses.fold import check_totals, folded
 from fairlead.language.clauses.limit import limit
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlead.language.checking.folding import against
 from fairlead.language.checking.subscription import Checked
+from fairlead.language.clauses.fold import against
 from fairlead.language.lint.finding import LintFinding
 from fairlead.model.events.types import Catalogue
 from fairlead.model.expressions.expression import Aggregate, Compare, Expression, Literal

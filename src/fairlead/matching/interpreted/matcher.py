@@ -14,8 +14,8 @@ from typing import Any
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.folded_run import FoldedRun
 from fairlead.matching.interpreted.conjunction import Conjunction
-from fairlead.matching.interpreted.folded_sequence import FoldedSequence
-from fairlead.matching.interpreted.folding import FoldedConjunction
+from fairlead.matching.interpreted.folds.folded_conjunction import FoldedConjunction
+from fairlead.matching.interpreted.folds.folded_sequence import FoldedSequence
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.interpreted.runs import flat, lengths
 from fairlead.matching.interpreted.sequence_conjunction import OpenSequences, SequenceConjunction

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.folded_run import FoldedRun
-from fairlead.matching.interpreted.folding import folded_start
+from fairlead.matching.interpreted.folds.folded_conjunction import folded_start
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import chunk_of_events

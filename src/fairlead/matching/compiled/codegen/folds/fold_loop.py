@@ -7,8 +7,8 @@
     … store
     if folds[key, COUNT] >= least and …: out_folds[found] = folds[key]; folds[key, COUNT] = 0
 
-The order of these steps is that of interpreted/folding.py. With `DIRTY` set nothing is a relation: a state is loaded by adding
-the events that stand for its runs.
+The order of these steps is that of interpreted/folds/folded_conjunction.py. With `DIRTY` set nothing is a relation: a state is
+loaded by adding the events that stand for its runs.
 
 Takes: a shape with a fold. Gives: a program and its arguments. Never: compiles or runs it.
 """

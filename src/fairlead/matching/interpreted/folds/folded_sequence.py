@@ -15,7 +15,7 @@ from typing import Any
 
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.folded_run import FoldedRun
-from fairlead.matching.interpreted.folding import folded_start
+from fairlead.matching.interpreted.folds.folded_conjunction import folded_start
 from fairlead.matching.interpreted.instance import Instance
 from fairlead.matching.interpreted.sequence_conjunction import SequenceConjunction
 from fairlead.matching.interpreted.sequence_program import Asked
