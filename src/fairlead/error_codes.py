@@ -117,6 +117,9 @@ CODES: dict[str, tuple[str, str]] = {
     "L126": ("An ARRAY or a STRUCT is used where single values are compared: in a comparison, `IN`, `CASE`, `coalesce`, a key or an order.", "Name one of its parts, as the message shows."),
     "L127": ("A data type is nested deeper than 8 levels, or has more than 1,000 fields.", "Declare fewer fields, or the inner part as a STRING."),
     "L128": ("`collect` is used outside `EMIT`.", "Collect in `EMIT`, and read the derived event in another subscription."),
+    "L129": ("`FOLD` names no element of the pattern, one twice, or one that is no run.", "Name runs, such as `q+`."),
+    "L130": ("The run that `FOLD` names does not leave as a whole, or depends on other elements.", "Follow the fix in the message: `RETAIN … BATCH`, `PER bucket(…)`, another `DISPOSAL`, or a subscription of its own."),
+    "L131": ("A sum of a folded run is over a `DECIMAL` of more than 18 digits.", "Declare fewer digits, or use `avg`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -392,6 +395,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W028": ("A sequence waits after a `THEN`, and no time limits it: all events of its key are kept until then.", "Add `WITHIN`, or write `NEXT`."),
     "W029": ("A condition of `WHERE` asks a run for more events than it has when the condition is asked first.", "Move it to `HAVING`, which is about the whole run."),
     "W030": ("`PER` has buckets of time, and nothing says when one ends: the events of every bucket stay queued until a match disposes of them.", "Add `ORDER BY` with that time, or write `RETAIN x 1 HOUR BATCH` in place of the bucket."),
+    "W031": ("A run has to become long, and nothing but its aggregates is read of it: all its events are queued until then.", "Add `FOLD q`: then it takes the same memory however long it is."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
     "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, derive_on, source_order
+from fairlead.matching.compiled.codegen.folds.fold_words import FoldWords
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.costs.cost import Costs
 from fairlead.matching.compiled.planning.costs.cost_words import cost_json, cost_lines, cost_rows
@@ -55,6 +56,7 @@ class Explanation:
                     "matching": each.matching.words,
                     "disposal": each.disposal_words,
                     "keep": list(each.kept_aliases),
+                    **({"fold": list(each.folded_aliases)} if each.has_folds else {}),
                     **({"retain": list(said)} if (said := retain_words(each)) else {}),
                     **({"tables": {name: list(key) for name, key in read}} if (read := tables_of(each)) else {}),
                     "limit_per_event": each.limit_per_event,
@@ -134,13 +136,13 @@ class Explanation:
         return f"because of {self._refused}" if own is None else own.reason
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
-        """For each branch that is no sequence: costs, how many others share its kernel, and how conditions on single events are
-        evaluated."""
+        """For each branch in which something is searched, and that is no sequence: costs, how many others share its kernel, and
+        how conditions on single events are evaluated."""
         if self.against(subscription) is not None:
             return []
         made = []
         branches = [subscription.branches[at] for at in subscription.in_text_order]
-        for branch in (each for each in branches if each.sequence is None):
+        for branch in (each for each in branches if each.sequence is None and not each.folded):
             shape, others = shape_of(subscription, branch, self.plan.catalogue), self._alike.others(subscription, branch)
             made.append((Costs(shape, self.plan.catalogue), others, indexed_conditions(shape, branch) if others else []))
         return made
@@ -188,15 +190,30 @@ class Explanation:
 
     def _cost_lines(self, subscription: Subscription) -> list[str]:
         lines = []
-        for number, (costs, others, served) in zip(subscription.in_text_order, self._costs(subscription), strict=False):
+        searched = [at for at in subscription.in_text_order if not subscription.branches[at].folded]
+        for number, (costs, others, served) in zip(searched, self._costs(subscription), strict=False):
             meaning, *rows = cost_lines(costs)
             name = f"cost {number}" if len(subscription.branches) > 1 else "cost"
             lines += [f"  {name:<10} {meaning}", *(f"    {row}" for row in rows)]
             lines += [f"    {in_words(others, served)}"] if others else []
+        if subscription.has_folds and self.against(subscription) is None:
+            lines.append("  cost       one step for each event of a folded run")
+            lines += [f"    {each}" for each in self._fold_lines(subscription)]
         if subscription.has_sequences and self.against(subscription) is None:
             lines.append("  cost       one step for each row that the open search of its key passes")
             lines += [f"    {each}" for each in self._search_lines(subscription)]
         return lines
+
+    def _fold_lines(self, subscription: Subscription) -> Iterator[str]:
+        """The memory of folded runs."""
+        for branch in (each for each in subscription.branches if each.folded):
+            plan = shape_of(subscription, branch, self.plan.catalogue).fold
+            assert plan is not None
+            alias = branch.slots[plan.folding.slot].alias
+            events = len(plan.folding.roles)
+            yield f"{alias}: {8 * FoldWords(plan).width} bytes and {events} events at most for each key, however long it is"
+            for attribute in plan.folding.different:
+                yield f"count(DISTINCT {alias}.{attribute}) keeps an event of each value"
 
     def _search_lines(self, subscription: Subscription) -> Iterator[str]:
         """What costs more than that."""
@@ -231,6 +248,10 @@ class Explanation:
         lines.append(f"  disposal   {subscription.disposal_words} ({subscription.disposal.code})")
         if subscription.kept_aliases:
             lines.append(f"  keep       {', '.join(subscription.kept_aliases)}: matched events stay queued")
+        if subscription.has_folds:
+            lines.append(
+                f"  fold       {', '.join(subscription.folded_aliases)}: kept as what is read of it, not event by event"
+            )
         lines += [f"  retain     {each}" for each in retain_words(subscription)]
         lines += [
             f"  table      {name} ({', '.join(key)}): the last event of each key, read" for name, key in tables_of(subscription)

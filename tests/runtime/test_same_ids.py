@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -151,6 +152,30 @@ SUBSCRIPTION Cut MATCH B b{3,} PER bucket(at, 10 SECONDS)
 
 def test_every_runtime_has_the_same_ids_of_what_bounds_tables_and_buckets_find(spark: SparkSession, tmp_path: Path) -> None:
     same_ids(BOUNDS, 7, spark, tmp_path)
+
+
+FOLDS = """
+TYPE A (k INT, x INT, at TIMESTAMP) TIME at
+TYPE B (k INT, x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Many MATCH A a+ HAVING count(a) >= 6 PER k FOLD a
+    EMIT D (k = first(a.k), n = count(a), low = min(a.x), total = sum(a.x), different = count(DISTINCT a.x))
+SUBSCRIPTION Above MATCH D d{2,} FOLD d EMIT E (n = sum(d.n))
+SUBSCRIPTION Last MATCH E e THEN B b
+SUBSCRIPTION Cut MATCH B b+ HAVING max(b.x) > 2 AND count(b) > 2 RETAIN b 30 SECONDS BATCH FOLD b
+SUBSCRIPTION Hours MATCH B b{3,} PER k, bucket(at, 40 SECONDS) FOLD b
+SUBSCRIPTION Either MATCH (A a{4,}) OR (B b AND A c) PER k FOLD a LIMIT 9
+SUBSCRIPTION Session MATCH A a+ LONGEST WITHIN 3 SECONDS OF PREVIOUS HAVING count(a) > 1 PER k FOLD a EMIT F (n = count(a))
+"""
+
+
+def test_every_runtime_has_the_same_ids_of_folded_runs(spark: SparkSession, tmp_path: Path) -> None:
+    plan, batch = same_ids(FOLDS, 10, spark, tmp_path)
+    plain = fairlead.compile(re.sub("FOLD .", "", FOLDS))
+    table = pq.read_table(tmp_path / "events.parquet")
+    assert by_engine(plain, table, 0) == by_engine(plan, table, 0)
+    rows = relations_of(batch, plan, "Many").collect()
+    assert all((row.n, row.positions) == (6, []) and row.a.last - row.a.first >= 5 for row in rows)
+    assert all(row.a.last == row.completed_at and row.a.first_time < row.a.last_time for row in rows)
 
 
 DATES = """

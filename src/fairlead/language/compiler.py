@@ -21,7 +21,7 @@ from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.events.types import Catalogue, EventType
 from fairlead.model.plans.buckets import in_order
-from fairlead.model.plans.canonical import Identity, identity_of, in_canonical_order
+from fairlead.model.plans.canonical import Identity, identified, identity_of, in_canonical_order
 from fairlead.model.plans.plan import Plan, Subscription
 
 
@@ -99,5 +99,5 @@ def _with_digests(
         plain = in_canonical_order(asked if asked.order is None else in_order(asked, asked.order, catalogue), catalogue)
         read = plain.reads(catalogue) & emitting.keys()
         identity = identity_of(plain, catalogue, {name: [done[each][1] for each in emitting[name]] for name in read})
-        done[at] = replace(plain, digest=identity.digest), identity
+        done[at] = identified(plain, identity), identity
     return tuple(done[at][0] for at in range(len(done)))

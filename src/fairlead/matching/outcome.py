@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from fairlead.errors import UnsupportedError
+from fairlead.matching.folded_run import FoldedRun
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
 from fairlead.model.limits import LIMITS
@@ -18,6 +19,8 @@ class Match(NamedTuple):
     deadline: int | None = None
     runs: tuple[int, ...] | None = None
     """How many of the members each slot holds, in this order; None if the pattern tells it."""
+    folded: tuple[FoldedRun, ...] = ()
+    """The folded runs, whose events are not among the members."""
 
 
 Due = tuple[int, tuple[Position, ...], int]

@@ -35,6 +35,7 @@ def plan_html(plan: Plan) -> str:
             each.matching.words + ("" if each.limit_per_event is None else f", LIMIT {each.limit_per_event} PER EVENT"),
             each.disposal_words
             + (f", KEEP {', '.join(each.kept_aliases)}" if each.kept_aliases else "")
+            + (f", FOLD {', '.join(each.folded_aliases)}" if each.has_folds else "")
             + "".join(f", RETAIN {said}" for said in retain_words(each))
             + ("" if each.limit is None else f", {each.limit}"),
             each.emits or "–",

@@ -83,7 +83,9 @@ class BranchFinding:
 
 
 def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[BranchFinding]:
-    """What happened to the event at `position`, for each branch of each subscription."""
+    """What happened to the event at `position`, for each branch of each subscription. Runs are not folded here: the event may
+    be one that a folded run does not keep."""
+    plan = plan.unfolded
     lanes = [WatchedLane(each.plan, WatchedEvent(wanted_position(position))) for each in partition(plan)]
     last = Position(-1)
     for columns in batches:

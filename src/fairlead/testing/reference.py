@@ -364,7 +364,7 @@ def _alone(plan: Plan, subscription: Subscription) -> Plan:
                 if each.name not in upstream:
                     upstream[each.name] = each
                     waiting.append(each)
-    ordered = sorted(upstream.values(), key=lambda each: (each.digest, each.name))
+    ordered = sorted(upstream.values(), key=lambda each: (each.id_digest, each.name))
     return replace(plan, subscriptions=(*ordered, subscription), guarantees={}, silent=frozenset(upstream))
 
 

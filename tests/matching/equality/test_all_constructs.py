@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.marks import sample_size
 from tests.matching.equality.test_plans import compiled
 from tests.matching.equality.test_tables import check
+from tests.matching.generators.folds import fold_cases, session_cases
 from tests.matching.generators.forbidding import forbidding_cases
 from tests.matching.generators.generated import TYPES, Case, cases, events
 from tests.matching.generators.plans import plan_cases
@@ -24,7 +25,8 @@ from tests.matching.generators.sequences import sequence_cases
 from tests.matching.generators.tables import table_cases
 
 EVERYTHING = st.one_of(
-    cases(), run_cases(), valued_run_cases(), table_cases(), sequence_cases(), plan_cases(), forbidding_cases()
+    *(cases(), run_cases(), valued_run_cases(), fold_cases(), session_cases(), table_cases(), sequence_cases(), plan_cases()),
+    forbidding_cases(),
 )
 TABLE, RUN, BUCKET, ALL = r"\bT[0-9AUD] t", r" \w\w?(?:[+*?]|\{\d*,?\d*\})", r"bucket\(", "MATCHING ALL"
 TOGETHER = (
@@ -32,6 +34,7 @@ TOGETHER = (
     *((RUN, other) for other in ("HAVING", "DISTINCT", "RETAIN .*EVENTS BATCH", "RETAIN .*SECONDS", BUCKET, "PER KEY")),
     *((BUCKET, other) for other in ("PER KEY", ALL, "RETAIN", "WITHOUT", "KEEP", "EMIT")),
     *(("RETAIN", other) for other in ("KEEP", "UPTO", "BEFORE", "BETWEEN", "WITHIN . SECONDS OF", ALL, "CONTIGUOUS")),
+    *(("FOLD", other) for other in ("HAVING", "OF PREVIOUS", "UNTIL", "BATCH", BUCKET, "OR", "LIMIT", "EMIT", "DISTINCT")),
     ("RETAIN", "NONE"), (RUN, "BEFORE"), (TABLE, "LIMIT"), (ALL, "CONTIGUOUS"),
     ("KEEP", "ADVANCE"), ("KEEP", "WITHIN"), ("KEEP", "LIMIT"), ("OR", "LIMIT"),
     *((each,) for each in ("NEXT", "ELSE", "UNTIL", r"prev\(", "STEPWISE", "SHORTEST", "LONGEST", "OF PREVIOUS")),

@@ -51,6 +51,8 @@ async def searching(busy: threading.Event) -> None:
 def test_which_plans_may_take_long() -> None:
     assert may_take_long(fairlead.compile(f"{TYPES}\n{ENDLESS}"))
     assert not may_take_long(fairlead.compile(f"{TYPES}\n{EACH}"))
+    assert not may_take_long(fairlead.compile("TYPE Q (x INT) SUBSCRIPTION S MATCH Q q+ HAVING count(q) > 9 FOLD q"))
+    assert may_take_long(fairlead.compile("TYPE Q (s STRING) SUBSCRIPTION S MATCH Q q+ HAVING lower(first(q.s)) = 'a'"))
     assert not may_take_long(fairlead.compile(f"{TYPES}\nSUBSCRIPTION S MATCH T0 a AND T1 b WHERE a.x < b.x"))
 
 

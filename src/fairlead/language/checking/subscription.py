@@ -20,9 +20,11 @@ from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.runs import check_each, check_runs
 from fairlead.language.checking.sequence import SequencePattern, asked_as_sequence, check_keys, written_sequence
 from fairlead.language.checking.tables import with_tables
+from fairlead.language.checking.type_declarations import with_type
 from fairlead.language.checking.typing.literals import duration
 from fairlead.language.checking.typing.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
+from fairlead.language.clauses.fold import check_totals, folded
 from fairlead.language.clauses.limit import limit
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
@@ -59,7 +61,7 @@ class Checked:
 
 def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: RuleText) -> Checked:
     """1. clauses, each once · 2. pattern to slots · 3. clauses that note events · 4. WHERE, HAVING · 5. PER · 6. options ·
-    7. EMIT"""
+    7. FOLD, EMIT"""
     _check_repeats(node)  # 1
     built = shapes(node.pattern, catalogue)  # 2
     mine = belonging(node.noting, built, catalogue)  # 3
@@ -99,11 +101,16 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
     branches = chosen.branches
     _check_runs(node, [each for each in branches if each.sequence is None], chosen)
     _check_sequences(node, branches, chosen, catalogue)
+    folding = _find(node, syntax.Fold)
+    if folding:
+        branches = folded(folding, branches, built, chosen.disposal, _find(node, syntax.Within) is not None)
     emit = _find(node, syntax.Emit)  # 7
     made: EventType | None = None
     if emit:
         made, fields = emission(emit, _joint_scopes(built, hidden), catalogue, emit.type.text in declared)
         branches = _emitting(branches, fields)
+    if folding:
+        check_totals(folding, branches, catalogue if made is None else with_type(catalogue, made))
     subscription = Subscription(
         node.name.text,
         branches,

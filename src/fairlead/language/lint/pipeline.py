@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.clauses.registry import LINT
-from fairlead.language.lint import clauses, conditions, instances, sequences, topics
+from fairlead.language.lint import clauses, conditions, folding, instances, sequences, topics
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     clauses.floating_key,
     clauses.unbounded_queues,
     clauses.endless_buckets,
+    folding.long_run,
     topics.order_between_topics,
 )
 

@@ -68,6 +68,7 @@ INCOMPLETE = {
     "TABLE": ("needs a name, a key and a type", "write TABLE name KEY (attribute, …) FROM Type"),
     "RETAIN": ("needs an element and a bound", "write RETAIN x 10 EVENTS or RETAIN x 5 MINUTES, where x is an element"),
     "LIMIT": ("needs a whole number", "write LIMIT 10"),
+    "FOLD": ("needs the name of a run", "write FOLD q, where q is a run, such as q+"),
     "KEEP": ("needs the name of an element", "write KEEP x"),
     "NEXT": ("needs an element after it", "write NEXT Type alias, such as NEXT Quote q"),
     "UNTIL": ("needs a condition", "write UNTIL q.x > 5, after a run"),

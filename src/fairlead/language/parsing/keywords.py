@@ -13,6 +13,7 @@ CLAUSE_KEYWORDS = (
     "DISPOSAL",
     "EMIT",
     "KEEP",
+    "FOLD",
     "LIMIT",
     "RETAIN",
     "AFTER",
@@ -70,7 +71,7 @@ ALL_KEYWORDS = (
         "PER SOURCE",
         "IDLE",
     ),
-    *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "CASE WHEN", "WHEN", "ELSE", "END", "DISTINCT"),
+    *("AHEAD", "LATE", "TAG", "REVISE", "KEEP", "FOLD", "CASE WHEN", "WHEN", "ELSE", "END", "DISTINCT"),
     *("ALL", "NONE", "ADVANCE", "UPTO", "LIMIT", "PER EVENT", "RETAIN", "BATCH", "TABLE", "KEY", "FROM"),
     *("NEXT", "UNTIL", "LONGEST", "SHORTEST", "STEPWISE", "PREVIOUS"),
 )

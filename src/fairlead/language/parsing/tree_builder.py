@@ -312,6 +312,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "advance": lambda span, parts: syntax.DisposalClause("ADVANCE", span, advance=_whole(parts[1])),
     "upto": _upto,
     "keeping": lambda span, parts: syntax.Keeping(tuple(map(_word, parts[1:])), span),
+    "folding": lambda span, parts: syntax.Fold(tuple(map(_word, parts[1:])), span),
     "retaining": lambda span, parts: syntax.Retaining(tuple(parts[1:]), span),
     "bound": lambda span, parts: syntax.QueueBound(_word(parts[0]), parts[1], len(parts) > 2),
     "limit_per_event": lambda span, parts: syntax.EventLimit(_whole(parts[0]), span),

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlead.matching.expressions.casts import cast
 from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
+from fairlead.matching.folded_run import FoldedRun
 from fairlead.model.events.event import Event
 from fairlead.model.events.nested_values import inner
 from fairlead.model.events.types import Catalogue, EventType, Kind
@@ -236,6 +237,17 @@ def _aggregate(node: Aggregate, types: Sequence[EventType]) -> Evaluator:
 
 def _of_run(node: Aggregate, schema: EventType) -> Evaluator:
     """Over the events of a run, a tuple in the binding; or over one instance."""
+    slot = node.slots[0]
+    over_events = _over_events(node, schema)
+
+    def aggregated(binding: Binding) -> Any:
+        held: Any = binding[slot]
+        return held.value(node) if isinstance(held, FoldedRun) else over_events(binding)
+
+    return aggregated
+
+
+def _over_events(node: Aggregate, schema: EventType) -> Evaluator:
     slot, function, kind = node.slots[0], node.function, node.kind
 
     def events(binding: Binding) -> Sequence[Any]:

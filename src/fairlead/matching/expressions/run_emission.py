@@ -13,6 +13,7 @@ import numpy as np
 from fairlead.matching.expressions.functions import aggregate
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.event_store import View
+from fairlead.matching.results.folded_words import FoldedWords
 from fairlead.matching.results.member_words import MemberWords
 from fairlead.model.events.columns import arrow_type, canonical_values
 from fairlead.model.events.types import Catalogue, EventType
@@ -24,6 +25,8 @@ ENDS = ("first", "last")
 def run_values(node: Aggregate, schema: EventType, refs: MemberWords, view: View, catalogue: Catalogue) -> list[Any]:
     """`schema`: the type that the pattern names for the run."""
     (slot,) = node.slots
+    if refs.folds is not None:
+        return _folded_values(node, schema, refs.folds, view, catalogue)
     words, lengths = refs.run(slot)
     if node.attribute is None:
         return lengths.tolist()  # type: ignore[no-any-return]
@@ -37,6 +40,16 @@ def run_values(node: Aggregate, schema: EventType, refs: MemberWords, view: View
         return _counted(values, ends, lengths)
     bounds = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
     return [aggregate(node.function, values[low:high], node.kind) for low, high in bounds]
+
+
+def _folded_values(node: Aggregate, schema: EventType, folds: FoldedWords, view: View, catalogue: Catalogue) -> list[Any]:
+    role = node.function if node.function in ENDS else (node.function, node.attribute)
+    if node.attribute is None or role not in folds.folding.roles:
+        return folds.numbers_of(node)
+    words = folds.role(role)
+    there = words >= 0
+    values = iter(_values(node.attribute, schema, words[there], view, catalogue))
+    return [next(values) if known else None for known in there.tolist()]
 
 
 def _counted(values: list[Any], ends: Numbers, lengths: Numbers) -> list[int]:

@@ -114,7 +114,7 @@ class Conjunction:
         types = slot_types(branch, catalogue)
         self.width = len(types)
         self.slots_of_queue = [branch.slots_of_type[name] for name in branch.queue_types]
-        self.unary = [_acceptor(branch, slots, types) for slots in self.slots_of_queue]
+        self.unary = [acceptor(branch, slots, types) for slots in self.slots_of_queue]
         policies = [noted_event_policy(subscription, branch, each, catalogue) for each in branch.noting]
         self.noting = [_noting(branch, *each, types) for each in zip(branch.noting, policies, strict=True)]
         self.prompt = [at for at, each in enumerate(branch.noting) if not each.waits]
@@ -289,7 +289,7 @@ class Conjunction:
         return left
 
 
-def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) -> Check:
+def acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) -> Check:
     """At least one instance of the type has all its unary predicates true."""
     by_slot = [
         (slot, [compile_condition(each.condition, types) for each in branch.predicates if each.slots == (slot,)])

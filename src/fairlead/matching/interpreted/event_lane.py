@@ -28,6 +28,7 @@ from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.interpreted.state import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
 from fairlead.matching.results.delivery_order import NOT_DUE
+from fairlead.matching.results.folded_members import held_by_slots, visible
 from fairlead.matching.state.content import Content
 from fairlead.model.events.columns import Columns
 from fairlead.model.events.event import Event, Places
@@ -35,7 +36,7 @@ from fairlead.model.events.position import Position
 from fairlead.model.events.types import NO_TIME, Catalogue, DataType, EventType
 from fairlead.model.plans.clocks import heard_types
 from fairlead.model.plans.plan import Branch, Plan, Subscription
-from fairlead.model.relations.identity import pair_of, relation_id
+from fairlead.model.relations.identity import id_of_lanes, pair_of, relation_id, rolled
 from fairlead.model.relations.relation import Relation
 
 Make = Callable[[Subscription, Catalogue], SubscriptionMatcher]
@@ -133,8 +134,7 @@ class EventLane:
         """Append the relation; return the event it derives, if a subscription reads it (its position is set when it is
         handled)."""
         subscription = running.subscription
-        words = [member.words for member in match.members]
-        identity = relation_id(subscription.digest, subscription.number(match.branch), words, match.runs)
+        identity = _identity(subscription, match)
         relation = self.relation(subscription.name, match, at, identity)
         if subscription.name not in self.plan.silent:
             delivered.append((relation, NOT_DUE if due is None else due))
@@ -146,12 +146,14 @@ class EventLane:
 
     def relation(self, subscription: str, match: Match, at: Position, identity: str) -> Relation:
         emitter, number = self.emitters[subscription][match.branch], self.plan[subscription].number(match.branch)
+        branch = self.plan[subscription].branches[match.branch]
+        held = held_by_slots(branch, match)
+        members, folded = visible(branch, held) if branch.folded else (match.members, ())
         if emitter is None:
-            return Relation(subscription, number, identity, match.members, at, runs=match.runs)
+            return Relation(subscription, number, identity, members, at, runs=match.runs, folded=folded)
         schema, fields = emitter
-        held = self.plan[subscription].branches[match.branch].grouped(match.members, match.runs)
         emitted = tuple((name, form, evaluate(held)) for name, form, evaluate in fields)
-        return Relation(subscription, number, identity, match.members, at, schema.name, emitted, match.runs)
+        return Relation(subscription, number, identity, members, at, schema.name, emitted, match.runs, folded)
 
     def waiting(self) -> list[str]:
         """The subscriptions with relations that wait for a deadline."""
@@ -178,6 +180,14 @@ class EventLane:
         counts = np.bincount(columns.code_array, minlength=len(columns.types)).tolist()
         readers = [len(self.readers.get(name, ())) for name in columns.types]
         return sum(count * (EVENT + ARRIVAL * those) for count, those in zip(counts, readers, strict=True))
+
+
+def _identity(subscription: Subscription, match: Match) -> str:
+    if match.folded:
+        (run,) = match.folded
+        return id_of_lanes(rolled(run.lanes, len(run)))
+    words = [member.words for member in match.members]
+    return relation_id(subscription.id_digest, subscription.number(match.branch), words, match.runs)
 
 
 def _by_type(running: Iterable[Running], types: Mapping[str, frozenset[str]]) -> Mapping[str, tuple[Running, ...]]:
@@ -220,4 +230,5 @@ def _derived_time(schema: EventType, row: tuple[Any, ...], match: Match) -> int 
         return int(row[schema.time_index])
     if match.deadline is not None:
         return match.deadline
-    return max((member.time for member in match.members if member.time is not None), default=NO_TIME)
+    times = [*(member.time for member in match.members), *(run.latest for run in match.folded)]
+    return max((time for time in times if time is not None), default=NO_TIME)

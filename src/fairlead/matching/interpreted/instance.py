@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.folded_run import FoldedRun
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.events.event import Event
 
@@ -36,19 +37,25 @@ class Instance:
     pending: list[Pending] = field(default_factory=list)
     search: Any = None
     """Of a sequence: its search, which follows from the queues."""
+    folded: FoldedRun | None = None
+    """In place of the queue of a run that is folded."""
 
     def lists(self) -> list[list[Event]]:
-        """The queues, then the events that each clause has noted."""
+        """The queues, then the events that each clause has noted. Of a folded run, the events that stand for the others."""
+        if self.folded is not None:
+            return [self.folded.representatives()]
         return [*self.queues, *self.noted]
 
     def copy(self) -> Instance:
         """Copies its lists, which change when an event arrives. Waiting relations are shared: handling the same events again
         cancels the same ones, and decides the same ones before."""
         lists = [[*each] for each in self.queues], [[*each] for each in self.noted]
-        return Instance(*lists, self.clock, self.loose, [*self.pending])
+        folded = None if self.folded is None else self.folded.copy()
+        return Instance(*lists, self.clock, self.loose, [*self.pending], folded=folded)
 
     def is_empty(self) -> bool:
-        return self.clock is None and not any(self.queues) and not self.pending and not any(self.noted)
+        nothing = self.clock is None and self.folded is None
+        return nothing and not any(self.queues) and not self.pending and not any(self.noted)
 
 
 @dataclass

@@ -12,14 +12,17 @@ from functools import cached_property
 from typing import Any
 
 from fairlead.matching.attempt import Attempt
+from fairlead.matching.folded_run import FoldedRun
 from fairlead.matching.interpreted.conjunction import Conjunction
+from fairlead.matching.interpreted.folds.folded_conjunction import FoldedConjunction
+from fairlead.matching.interpreted.folds.folded_sequence import FoldedSequence
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.interpreted.runs import flat, lengths
 from fairlead.matching.interpreted.sequence_conjunction import OpenSequences, SequenceConjunction
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
-from fairlead.model.plans.plan import Subscription
+from fairlead.model.plans.plan import Branch, Subscription
 
 
 class IncrementalSubscription:
@@ -39,14 +42,16 @@ class IncrementalSubscription:
         """What a time has decided of a sequence, and is not yet taken."""
 
     @cached_property
-    def conjunctions(self) -> list[Conjunction | SequenceConjunction]:
+    def conjunctions(self) -> list[Conjunction | SequenceConjunction | FoldedConjunction]:
         """Compiled at the first event: of ten thousand subscriptions most move to kernels before one arrives."""
-        return [
-            Conjunction(self.subscription, branch, self.catalogue, self.attempt)
-            if branch.sequence is None
-            else SequenceConjunction(self.subscription, branch, self.catalogue, self.attempt)
-            for branch in self.subscription.branches
-        ]
+        return [self._compiled(branch) for branch in self.subscription.branches]
+
+    def _compiled(self, branch: Branch) -> Conjunction | SequenceConjunction | FoldedConjunction:
+        if branch.folded:
+            folded = FoldedConjunction if branch.sequence is None else FoldedSequence
+            return folded(self.subscription, branch, self.catalogue, self.attempt)
+        kind = Conjunction if branch.sequence is None else SequenceConjunction
+        return kind(self.subscription, branch, self.catalogue, self.attempt)
 
     def arrive(self, event: Event) -> list[Match]:
         if event.time is not None:
@@ -60,6 +65,11 @@ class IncrementalSubscription:
             if isinstance(conjunction, SequenceConjunction):
                 for key, route in conjunction.routes.arrivals(event):
                     delivered += self._row(number, conjunction, key, event, route.queues)
+                continue
+            if isinstance(conjunction, FoldedConjunction):
+                for key, _ in conjunction.routes.arrivals(event):
+                    if conjunction.accepts(event):
+                        delivered += self._fold(number, conjunction, key, event)
                 continue
             for key, route in conjunction.arrivals(event):
                 entered, noted = conjunction.accept(route, event)
@@ -99,12 +109,28 @@ class IncrementalSubscription:
                 yield self._sequence(number, members)
         self._settle_sequence(number, conjunction, key, instance)
 
+    def _fold(self, number: int, conjunction: FoldedConjunction, key: Key, event: Event) -> Iterator[Match]:
+        """An event of a run that is folded."""
+        instances = self.instances[number]
+        instance = instances.get(key)
+        self.attempt.keep(self, number, key, instance)
+        if instance is None:
+            instance = instances[key] = conjunction.create()
+        run = conjunction.arrive(instance, event)
+        if run is not None and self._admits(key):
+            yield Match(number, (), runs=(len(run),), folded=(run,))
+        if instance.is_empty():
+            del instances[key]
+
     def _settle_sequence(self, number: int, conjunction: SequenceConjunction, key: Key, instance: Instance) -> None:
         if instance.is_empty():
             self.instances[number].pop(key, None)
-        self.opens.put(number, key, instance, conjunction.closes(instance))
+        self.opens.put(number, key, conjunction.begins(instance), conjunction.closes(instance))
 
     def _sequence(self, number: int, members: tuple[Any, ...]) -> Match:
+        (first, *_) = members
+        if isinstance(first, FoldedRun):
+            return Match(number, (), runs=(len(first),), folded=(first,))
         return Match(number, flat(members), runs=lengths(members) if self.subscription.branches[number].runs else None)
 
     def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:

@@ -18,6 +18,7 @@ from fairlead.matching.interpreted.sequence_program import SequenceProgram
 from fairlead.matching.interpreted.sequence_search import LAST_TIME, SequenceRow, SequenceSearch
 from fairlead.matching.outcome import Due, too_many_decided
 from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.limits import LIMITS
 from fairlead.model.plans.plan import Branch, Subscription
@@ -71,6 +72,11 @@ class SequenceConjunction:
         found: SequenceSearch = instance.search
         return found
 
+    def begins(self, instance: Instance) -> Position | None:
+        """The place of the first row of what is open."""
+        search: SequenceSearch | None = instance.search
+        return search.rows[0][0].position if search is not None and search.rows else None
+
     def closes(self, instance: Instance) -> int:
         """The time after which the open path is closed."""
         search = self.search_of(instance)
@@ -98,13 +104,12 @@ class OpenSequences:
         self.heap: list[tuple[Due, Any]] = []
         self.due: dict[tuple[int, Any], Due] = {}
 
-    def put(self, number: int, key: Any, instance: Instance | None, closes: int) -> None:
-        """`instance`: of a branch and key; None, or without rows: nothing is open."""
-        search = instance.search if instance is not None else None
-        if search is None or not search.rows:
+    def put(self, number: int, key: Any, begins: Position | None, closes: int) -> None:
+        """Of a branch and key. `begins`: the place of the first row of what is open; None: nothing is."""
+        if begins is None:
             self.due.pop((number, key), None)
             return
-        due: Due = (closes, (search.rows[0][0].position,), number)
+        due: Due = (closes, (begins,), number)
         if self.due.get((number, key)) != due:
             self.due[number, key] = due
             heapq.heappush(self.heap, (due, key))

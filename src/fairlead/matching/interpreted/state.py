@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.folded_run import FoldedRun
+from fairlead.matching.interpreted.folds.folded_conjunction import folded_start
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import chunk_of_events
@@ -32,8 +34,9 @@ from fairlead.matching.state.delivery_counts import in_order_of_keys
 from fairlead.model.events.columns import as_numbers, canonical_rows, is_counted, of_numbers
 from fairlead.model.events.event import Event
 from fairlead.model.events.types import Catalogue
+from fairlead.model.plans.folding import Folding
 from fairlead.model.plans.plan import Plan, Subscription
-from fairlead.model.relations.identity import position_of, position_word
+from fairlead.model.relations.identity import Lanes, position_of, position_word
 
 
 @dataclass
@@ -95,7 +98,13 @@ def _group(form: Form, rows: _Rows, events: dict[int, Event]) -> InstanceTable:
         np.array([each.match.deadline for _, each in waiting], dtype=np.int64),
         np.array([each.cancelled for _, each in waiting], dtype=bool),
         np.array(members, dtype=np.int64).reshape(-1, form.members),
+        np.array([_folded(each, form) for each in instances], dtype=np.int64).reshape(len(instances), form.folded),
     )
+
+
+def _folded(instance: Instance, form: Form) -> list[int]:
+    """The numbers of a folded run; zeros where there is none."""
+    return [0] * form.folded if instance.folded is None else instance.folded.numbers()
 
 
 def _key_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -128,6 +137,9 @@ def objects_of_content(content: Content, plan: Plan) -> list[Held]:
             queues = len(plan.subscriptions[number].branches[branch].queue_types)
             clock = int(group.clock[at])
             instance = Instance(lists[:queues], lists[queues:], None if clock == NEVER else clock, bool(group.loose[at]))
+            if form.folded:
+                start = folded_start(plan.subscriptions[number], plan.subscriptions[number].branches[branch], plan.catalogue)
+                instance = Instance([[]], [], instance.clock, folded=_unfolded(start, lists[0], group.folded[at].tolist()))
             held[number].instances[branch][key] = instance
             made.append((key, branch, instance))
         waiting = zip(group.owner.tolist(), group.deadline.tolist(), group.cancelled.tolist(), strict=True)
@@ -139,6 +151,16 @@ def objects_of_content(content: Content, plan: Plan) -> list[Held]:
     for number, table in content.counts.items():
         held[number].counts = dict(zip(_keys(table), table.counts.tolist(), strict=True))
     return held
+
+
+def _unfolded(start: tuple[Folding, Lanes], events: Sequence[Event], numbers: Sequence[int]) -> FoldedRun | None:
+    if not events:
+        return None
+    run = FoldedRun(*start)
+    for event in events:
+        run.add(event)
+    run.set_numbers(numbers)
+    return run
 
 
 def _keys(group: InstanceTable | CountTable) -> list[Key]:

@@ -19,18 +19,25 @@ import numpy.typing as npt
 
 from fairlead.errors import require
 from fairlead.matching.results.chunk import Numbers, Words
+from fairlead.matching.results.folded_words import FoldedWords, joined_folds
 from fairlead.model.relations.identity import Words as Ids
 from fairlead.model.relations.identity import relation_ids
 
 
 class MemberWords:
     """`words`: one row per match; or with offsets all of them one after the other. `offsets`: match after match and slot after
-    slot the place where a run begins, and at the end that of the last word; `slots` to a match."""
+    slot the place where a run begins, and at the end that of the last word; `slots` to a match. `folds`: what is kept of a
+    folded run, which has no members."""
 
-    __slots__ = ("offsets", "slots", "words")
+    __slots__ = ("folds", "offsets", "slots", "words")
 
-    def __init__(self, words: Words, offsets: Numbers | None = None, slots: int = 0) -> None:
-        self.words, self.offsets, self.slots = words, offsets, slots
+    def __init__(self, words: Words, offsets: Numbers | None = None, slots: int = 0, folds: FoldedWords | None = None) -> None:
+        self.words, self.offsets, self.slots, self.folds = words, offsets, slots, folds
+
+    @classmethod
+    def of_folds(cls, folds: FoldedWords) -> MemberWords:
+        """Of relations that have nothing but a folded run."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(len(folds) + 1, dtype=np.int64), 1, folds)
 
     @classmethod
     def of_runs(cls, matches: Sequence[Sequence[Sequence[int]]], slots: int) -> MemberWords:
@@ -54,12 +61,23 @@ class MemberWords:
         lengths = self.lengths[rows]
         starts, widths = self.starts[:-1][rows], lengths.sum(axis=1)
         within = np.arange(int(widths.sum())) - np.repeat(np.cumsum(widths) - widths, widths)
-        return MemberWords(self.words[np.repeat(starts, widths) + within], _offsets(lengths.reshape(-1)), self.slots)
+        folds = None if self.folds is None else self.folds[rows]
+        return MemberWords(self.words[np.repeat(starts, widths) + within], _offsets(lengths.reshape(-1)), self.slots, folds)
 
     @property
     def flat(self) -> Words:
         """All words, match after match."""
         return np.ascontiguousarray(self.words).reshape(-1) if self.offsets is None else self.words
+
+    @property
+    def needed(self) -> Words:
+        """The events that are referred to: the members, and those that stand for folded runs."""
+        return self.flat if self.folds is None else np.concatenate([self.flat, self.folds.needed])
+
+    @property
+    def run_lengths(self) -> Numbers:
+        """By match and slot, how many events a run has, whether or not they are members."""
+        return self.lengths if self.folds is None else self.folds.counts.reshape(-1, 1)
 
     @property
     def lengths(self) -> Numbers:
@@ -81,6 +99,8 @@ class MemberWords:
     @property
     def form(self) -> tuple[int, ...]:
         """Equal for blocks whose members can stand one after the other."""
+        if self.folds is not None:
+            return -2, id(self.folds)
         return self.words.shape[1:] if self.offsets is None else (-1, self.slots)
 
     def column(self, slot: int) -> Words:
@@ -111,11 +131,11 @@ class MemberWords:
 
     def runs(self, match: int) -> tuple[int, ...] | None:
         """The lengths of the runs of one match; None if the pattern tells them."""
-        return None if self.offsets is None else tuple(self.lengths[match].tolist())
+        return None if self.offsets is None else tuple(self.run_lengths[match].tolist())
 
     def mapped(self, function: Callable[[Words], Words]) -> MemberWords:
         """With another number for each word."""
-        return MemberWords(function(self.words), self.offsets, self.slots)
+        return MemberWords(function(self.words), self.offsets, self.slots, self.folds)
 
     def largest(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The largest of numbers that are given for each member, by match."""
@@ -136,6 +156,8 @@ class MemberWords:
         """The ids of relations; `asked` as for `relation_ids`. If the pattern does not tell the lengths of runs, each run is
         followed by its length (model/relations/identity.py). `identities`: of each member, two words in place of its
         position."""
+        if self.folds is not None:
+            return self.folds.ids()
         if self.offsets is None:
             return relation_ids(asked, self.words if identities is None else identities.reshape(len(self), -1))
         words, each = (self.words, 1) if identities is None else (identities.reshape(-1), 2)
@@ -157,7 +179,9 @@ def joined_members(parts: Sequence[MemberWords]) -> MemberWords:
     words = np.concatenate([each.words for each in parts])
     if parts[0].offsets is None:
         return MemberWords(words)
-    return MemberWords(words, _offsets(np.concatenate([each.lengths.reshape(-1) for each in parts])), parts[0].slots)
+    folds = [each.folds for each in parts if each.folds is not None]
+    offsets = _offsets(np.concatenate([each.lengths.reshape(-1) for each in parts]))
+    return MemberWords(words, offsets, parts[0].slots, joined_folds(folds) if folds else None)
 
 
 def _offsets(lengths: Iterable[int] | npt.NDArray[np.int64]) -> Numbers:

@@ -177,7 +177,7 @@ class Relations(Sequence[Relation]):
     def narrow(self) -> None:
         """Hold a copy of the needed events, instead of all that the matcher held."""
         if self.blocks:
-            self.view = self.view.narrowed(np.concatenate([block.refs.flat for block in self.blocks]))
+            self.view = self.view.narrowed(np.concatenate([block.refs.needed for block in self.blocks]))
 
     def to_arrow(self, layout: ResultLayout) -> pa.Table:
         """The result table (model/relations/layout.py)."""
@@ -262,15 +262,17 @@ class Relations(Sequence[Relation]):
         made: list[Relation | None] = [None] * len(places)
         if rows:
             ids, numbers = to_hex(self.id_words()[places]), np.arange(len(places))
-            words = distinct(np.concatenate([each.refs.flat for each in rows]))
+            words = distinct(np.concatenate([each.refs.needed for each in rows]))
             events = self.view.take(words).events(self.catalogue)
+            event_of = dict(zip(words.tolist(), events, strict=True)).__getitem__
             for each in rows:
                 refs = each.refs
                 members = refs.mapped(lambda mine: np.searchsorted(words, mine)).rows()
                 deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
                 found = zip(numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True)
                 for row, (place, word, mine, due) in enumerate(found):
-                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due, refs.runs(row))
+                    folded = () if refs.folds is None else (refs.folds.run(row, event_of),)
+                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due, refs.runs(row), folded)
                     made[place] = self._built(each.block, match, word, ids[place])
         return made  # type: ignore[return-value]
 
@@ -321,7 +323,7 @@ def ids_of_blocks(blocks: Sequence[MatchBlock], view: View) -> Ids:
     for at, block in enumerate(blocks):
         forms.setdefault(block.refs.form, []).append(at)
     for mine in forms.values():
-        asked = [(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine]
+        asked = [(blocks[at].subscription.id_digest, blocks[at].branch_number, lengths[at]) for at in mine]
         refs = joined_members([blocks[at].refs for at in mine])
         by_value = blocks[mine[0]].subscription.order is not None
         made = refs.ids(asked, identities_of(refs, view) if by_value else None)

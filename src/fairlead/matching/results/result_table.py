@@ -23,9 +23,10 @@ from fairlead.matching.results.event_store import View
 from fairlead.matching.results.taken_rows import Taken, parts_of
 from fairlead.model.events.columns import arrow_array, number_array, text_array
 from fairlead.model.events.event import Event
+from fairlead.model.events.position import Position
 from fairlead.model.relations.identity import Signs, from_hex, hex_digits, majors_of, places_of, position_word
 from fairlead.model.relations.identity import Words as Ids
-from fairlead.model.relations.layout import RUNS, ResultColumn, ResultLayout
+from fairlead.model.relations.layout import RUNS, SPAN_TIME, SPANS, ResultColumn, ResultLayout
 from fairlead.model.relations.relation import PLUS, Relation
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def table_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View,
         frame.branch[each.at], frame.at[each.at] = each.block.branch_number, each.words
         frame.width[each.at], frame.sign[each.at] = each.refs.widths, each.block.sign
     emitted = _emitted_of_blocks(layout, rows, view, len(ids))
-    return _table(layout, frame, ids, view.take(_words(frame, rows)), emitted, _runs_of_blocks(layout, rows, len(ids)))
+    further = _runs_of_blocks(layout, rows, len(ids)), _spans_of_blocks(layout, rows, view, len(ids))
+    return _table(layout, frame, ids, view.take(_words(frame, rows)), emitted, *further)
 
 
 def _words(frame: Frame, rows: Sequence[BlockRows]) -> Numbers:
@@ -116,12 +118,13 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
     for key, member in zip(keys, members, strict=True):
         events.setdefault(key, member)
     rows = {key: row for row, key in enumerate(events)}
-    chunk = chunk_of_events(list(events.values()))
     words = np.array([position_word(member.position) for member in members], dtype=np.int64)
-    found = parts_of(chunk, np.arange(len(words)), np.array([rows[key] for key in keys], dtype=np.int64))
+    places = np.array([rows[key] for key in keys], dtype=np.int64)
+    found = parts_of(chunk_of_events(list(events.values())), np.arange(len(words)), places) if events else ()
     ids = from_hex([each.id for each in relations])
     runs = pa.array([each.runs for each in relations], type=RUNS) if layout.ragged else None
-    return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), runs)
+    spans = pa.array([_span_rows(each) for each in relations], type=SPANS) if layout.folded else None
+    return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations), runs, spans)
 
 
 def _table(
@@ -131,6 +134,7 @@ def _table(
     members: Taken,
     emitted: pa.Array,
     runs: pa.Array | None,
+    spans: pa.Array | None,
 ) -> pa.Table:
     offsets, count = number_array(frame.offsets.astype(np.int32)), len(ids)
     positions, schema = number_array(majors_of(members.words)), layout.schema
@@ -156,6 +160,8 @@ def _table(
     ]
     if layout.ragged:
         columns.append(runs)
+    if layout.folded:
+        columns.append(spans)
     if layout.signed:
         columns.append(number_array(frame.sign))
     else:
@@ -194,12 +200,49 @@ def _runs_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], count: int)
         if each.refs.offsets is None:
             parts.append(pa.nulls(len(each), RUNS))
         else:
-            lengths = each.refs.lengths
+            lengths = each.refs.run_lengths
             offsets = np.arange(0, lengths.size + 1, lengths.shape[1], dtype=np.int32)
             values = number_array(lengths.reshape(-1).astype(np.int32))
             parts.append(pa.ListArray.from_arrays(number_array(offsets), values, type=RUNS))
         at.append(np.arange(count)[each.at])
     return _in_rows(parts, at)
+
+
+def _spans_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View, count: int) -> pa.Array | None:
+    """Where folded runs lie; NULL for a branch without them."""
+    if not layout.folded:
+        return None
+    parts, at = [], []
+    for each in rows:
+        folds = each.refs.folds
+        if folds is None:
+            parts.append(pa.nulls(len(each), SPANS))
+        else:
+            columns: list[pa.Array] = [number_array(np.full(len(folds), folds.folding.slot, dtype=np.int32))]
+            for words in (folds.role("first"), folds.role("last")):
+                times, known = view.take(words).times(layout.catalogue)
+                columns += [number_array(majors_of(words)), number_array(places_of(words))]
+                columns.append(pa.array(times, mask=~known).cast(SPAN_TIME))
+            structs = pa.StructArray.from_arrays(columns, fields=list(SPANS.value_type))
+            parts.append(pa.ListArray.from_arrays(number_array(np.arange(len(folds) + 1, dtype=np.int32)), structs, type=SPANS))
+        at.append(np.arange(count)[each.at])
+    return _in_rows(parts, at)
+
+
+def _span_rows(relation: Relation) -> list[dict[str, Any]] | None:
+    return [
+        {
+            "slot": each.slot,
+            **_end("first", each.first, each.first_time),
+            **_end("last", each.last, each.last_time),
+        }
+        for each in relation.folded
+    ] or None
+
+
+def _end(name: str, position: Position, time: int | None) -> dict[str, Any]:
+    (place,) = places_of(np.array([position_word(position)])).tolist()
+    return {name: position.major, f"{name}_place": place, f"{name}_time": time}
 
 
 def _emitted_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.Array:

@@ -23,6 +23,7 @@ from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.events.columns import Columns, arrow_type
 from fairlead.model.events.types import Catalogue, DataType, Kind
 from fairlead.model.expressions.expression import Condition
+from fairlead.model.plans.folding import folding_of
 from fairlead.model.plans.key_parts import key_type
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 from fairlead.model.relations.identity import Words as Ids
@@ -39,6 +40,8 @@ class Form:
     queues: int
     """Queues of members, then one for each WITHOUT clause."""
     members: int
+    folded: int = 0
+    """Numbers that are kept of a folded run, if the branch has one."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class InstanceTable:
     cancelled: Mask
     members: npt.NDArray[np.int64]
     """For the waiting relations, a column of words for each member."""
+    folded: npt.NDArray[np.int64]
+    """What is kept of folded runs beside the events that stand for them (model/plans/folding.py): a row for each instance."""
 
     def __len__(self) -> int:
         return len(self.subscription)
@@ -98,6 +103,7 @@ class InstanceTable:
             self.deadline[waits],
             self.cancelled[waits],
             self.members[waits],
+            self.folded[rows],
         )
 
     def ordered(self) -> InstanceTable:
@@ -131,7 +137,7 @@ def joined(groups: Sequence[InstanceTable]) -> InstanceTable:
         return groups[0]
     starts = np.cumsum([0, *(len(each) for each in groups[:-1])]).tolist()
     owners = [each.owner + start for each, start in zip(groups, starts, strict=True)]
-    names = ("subscription", "branch", "clock", "loose", "lengths", "words", "deadline", "cancelled", "members")
+    names = ("subscription", "branch", "clock", "loose", "lengths", "words", "deadline", "cancelled", "members", "folded")
     parts: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in groups]) for name in names}
     keys = tuple(pa.concat_arrays(each) for each in zip(*(group.keys for group in groups), strict=True))
     return InstanceTable(groups[0].form, keys=keys, owner=np.concatenate(owners), **parts).ordered()
@@ -220,7 +226,9 @@ class Content:
 
 
 def form_of(branch: Branch, catalogue: Catalogue) -> Form:
-    return Form(_key_types(branch.keys, catalogue), len(branch.queue_types) + len(branch.noting), len(branch.slots))
+    folding = folding_of(branch, catalogue)
+    folded = 0 if folding is None else folding.width
+    return Form(_key_types(branch.keys, catalogue), len(branch.queue_types) + len(branch.noting), len(branch.slots), folded)
 
 
 def counted_keys(subscription: Subscription, catalogue: Catalogue) -> tuple[pa.DataType, ...]:

@@ -300,6 +300,9 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: str, words: npt.ND
         plain(waiting["deadline"]) if waiting else NO_NUMBERS,
         typed(waiting["cancelled"], pa.bool_()).to_numpy(zero_copy_only=False) if waiting else np.zeros(0, dtype=bool),
         np.stack(members, axis=1),
+        np.stack([plain(table[f"folded {at}"]) for at in range(form.folded)], axis=1)
+        if form.folded
+        else np.zeros((len(table["subscription"]), 0), dtype=np.int64),
     )
     lengths = group.lengths
     fits = int(lengths.min(initial=0)) >= 0 and int(lengths.max(initial=0)) <= len(queued)

@@ -8,6 +8,8 @@
     types u, events u, rows u 0, ...      of the u-th unit (see content.py): the events, their order, a table for each type
     instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, if there is something:
                                           `queued` has numbers of events, each less its own place among the queued
+                                          a branch with a folded run has columns `folded n` of its instances, for the
+                                          numbers that are kept of it, and has queued the events that stand for it
     counts u s                            of the u-th unit, for its s-th subscription: the relations that its LIMIT has counted,
                                           by key (delivery_counts.py), if there is something
     idle u n                              of the instances without queued events: key and clock; of others, events imply
@@ -155,6 +157,7 @@ def _group_columns(group: InstanceTable, number: str, events: Events, catalogue:
         "ahead": small(ahead),
         "loose": pa.array(group.loose) if group.loose.any() else pa.nulls(len(group)),
         **{f"queue {at}": small(group.lengths[:, at]) for at in range(group.form.queues)},
+        **{f"folded {at}": _numbers(group.folded[:, at]) for at in range(group.form.folded)},
     }
     entries = rows - np.arange(len(rows))
     made = {

@@ -7,7 +7,8 @@ on it without further checks.
     4. waits     belong to an instance of a branch with absences, fit its members, and are due when their anchors say
     5. entries   satisfy the conditions on them alone by which they were queued, noted or became members, and can be in a
                  relation to come (dead_entries.py)
-    6. units     that keep one event of the log, each for itself, keep the same one
+    6. folds     have the events that stand for their runs, and numbers that fit these (fold_soundness.py)
+    7. units     that keep one event of the log, each for itself, keep the same one
 
 Takes: any Content. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition that reads several
 events: a state may still be one that no stream leads to, but none that crashes a process, makes it run for ever, or that the
@@ -25,6 +26,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.matching.interpreted.dead_events import QueueNeeds, needs_in_front
 from fairlead.matching.interpreted.search import can_be_loose
+from fairlead.matching.interpreted.state import objects_of_events
 from fairlead.matching.noted_events import noted_event_policy
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
@@ -33,6 +35,7 @@ from fairlead.matching.state.dead_entries import are_alive
 from fairlead.matching.state.delivery_counts import require_counts
 from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
 from fairlead.matching.state.event_soundness import are_times, filled, require_events, say
+from fairlead.matching.state.fold_soundness import require_folds
 from fairlead.model.events.position import Position
 from fairlead.model.events.types import Catalogue
 from fairlead.model.events.values import TIMESTAMP_RANGE
@@ -56,6 +59,11 @@ def require_sound(content: Content, last: Position, plan: Plan) -> None:
         for form, group in content.groups.items():
             for options, rows in _asked_of_entries(group, _require_group(form, group, known, plan, used), plan):
                 say(conditions.hold(rows, options), "an event is where the conditions on it do not hold")
+        folded = [group for form, group in content.groups.items() if form.folded]
+        if folded:
+            events = dict(zip(content.events.words.tolist(), objects_of_events(content.events, plan.catalogue), strict=True))
+            for group in folded:
+                require_folds(group, plan, events)
         if not used.all():
             raise unsound("there are events that nothing refers to")
 

@@ -47,6 +47,8 @@ class Identity:
     digest: str
     timed: str
     waits: bool
+    unfolded: Identity | None = None
+    """Without FOLD, here and upstream; None if nothing is folded."""
 
 
 def in_canonical_order(subscription: Subscription, catalogue: Catalogue) -> Subscription:
@@ -63,8 +65,23 @@ def in_canonical_order(subscription: Subscription, catalogue: Catalogue) -> Subs
     return replace(subscription, branches=branches, written=tuple(numbers[text] for text in texts))
 
 
+def identified(subscription: Subscription, identity: Identity) -> Subscription:
+    """The subscription with its digests."""
+    unfolded = "" if identity.unfolded is None else identity.unfolded.digest
+    return replace(subscription, digest=identity.digest, unfolded=unfolded)
+
+
 def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[Identity]]) -> Identity:
     """`upstream`: by derived type that it reads, the identities of its emitters. The branches must be in canonical order."""
+    made = _identity(subscription, catalogue, upstream)
+    if not subscription.has_folds and all(each.unfolded is None for emitting in upstream.values() for each in emitting):
+        return made
+    plain = replace(subscription, branches=tuple(replace(branch, folded=()) for branch in subscription.branches))
+    above = {name: [each.unfolded or each for each in emitting] for name, emitting in upstream.items()}
+    return replace(made, unfolded=_identity(plain, catalogue, above))
+
+
+def _identity(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[Identity]]) -> Identity:
     above = [each for emitting in upstream.values() for each in emitting]
     waits = any(each.waits for each in above)  # absences upstream are also decided by the time of the events that are read here
     uses_time = waits or subscription.is_clocked or any(map(_uses_time, subscription.branches))
@@ -81,6 +98,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     lines += [*times, *timed_above] if uses_time else plain_above
     for branch in subscription.branches:
         lines += branch_lines(branch, catalogue)
+    lines += [f"fold {at} {' '.join(map(str, each.folded))}" for at, each in enumerate(subscription.branches) if each.folded]
     digest = _hashed(lines)
     return Identity(digest, _hashed([digest, *times, *timed_above]), subscription.waits or waits)
 
@@ -92,7 +110,7 @@ def with_order(plan: Plan, order: EventOrder) -> Plan:
         mine = in_order(each, order, plan.catalogue)
         upstream = {name: [done[one.name][1] for one in plan.emitters[name]] for name in plan.derived_types(each)}
         identity = identity_of(mine, plan.catalogue, upstream)
-        done[each.name] = replace(mine, digest=identity.digest), identity
+        done[each.name] = identified(mine, identity), identity
     return replace(plan, subscriptions=tuple(done[each.name][0] for each in plan.subscriptions))
 
 
@@ -157,7 +175,8 @@ def _uses_time(branch: Branch) -> bool:
 
 
 def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
-    """The content of a branch, without its aliases."""
+    """The content of a branch, without its aliases and without FOLD, so that branches have the numbers that they have without
+    it."""
     names = branch.canonical_names()
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
     if branch.sequence is not None:

@@ -270,7 +270,7 @@ def _unit(
     silent = frozenset(names - delivered)
     if frame:
         read = upstream_of(plan, *(plan[name] for name in names))
-        above = sorted((plan.subscriptions[at].digest, at) for at in numbers if plan.subscriptions[at].name in read)
+        above = sorted((plan.subscriptions[at].id_digest, at) for at in numbers if plan.subscriptions[at].name in read)
         numbers = [*(at for _, at in above), *(at for at in numbers if plan.subscriptions[at].name not in read)]
     chosen = tuple(plan.subscriptions[at] for at in numbers)
     if chosen == plan.subscriptions and silent == plan.silent:

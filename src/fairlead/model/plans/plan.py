@@ -52,6 +52,8 @@ class Branch:
     """The pattern over the rows of a key, if the branch is a sequence."""
     timed: bool = False
     """A sequence that can end because a time passes."""
+    folded: tuple[int, ...] = ()
+    """The slots of FOLD: runs whose events are kept as what is read of them (folding.py)."""
     retained: tuple[tuple[str, Retention], ...] = ()
     """The bounds of RETAIN, by the types of the queues, sorted."""
     tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -158,6 +160,8 @@ class Subscription:
     emits: str | None = None
     digest: str = ""
     text: str = ""
+    unfolded: str = ""
+    """The digest that it has without FOLD, here and upstream; empty if that is its digest."""
     numbers: tuple[int, ...] = ()
     """The numbers of the branches, if these are some of the subscription's; otherwise all of them, from 0."""
     written: tuple[int, ...] = ()
@@ -166,6 +170,11 @@ class Subscription:
     """By what its events are ordered, if that is not the order of the input: then ids are made of the members' identities."""
     limit: Limit | None = None
     """How many relations are delivered at most."""
+
+    @property
+    def id_digest(self) -> str:
+        """Of which the ids of its relations are made: FOLD changes what is kept of a run, not which relation it is in."""
+        return self.unfolded or self.digest
 
     @property
     def in_text_order(self) -> Sequence[int]:
@@ -198,6 +207,11 @@ class Subscription:
     def kept_aliases(self) -> tuple[str, ...]:
         """The elements of KEEP."""
         return tuple(dict.fromkeys(branch.slots[slot].alias for branch in self.branches for slot in branch.kept))
+
+    @property
+    def folded_aliases(self) -> tuple[str, ...]:
+        """The elements of FOLD."""
+        return tuple(dict.fromkeys(branch.slots[slot].alias for branch in self.branches for slot in branch.folded))
 
     def disposal_of(self, branch: Branch) -> Disposal:
         """ADVANCE n is PREFIX INFIX where a match has no more than n events of a type."""
@@ -234,6 +248,10 @@ class Subscription:
     @cached_property
     def has_runs(self) -> bool:
         return any(branch.runs for branch in self.branches)
+
+    @cached_property
+    def has_folds(self) -> bool:
+        return any(branch.folded for branch in self.branches)
 
     @property
     def by_event(self) -> bool:
@@ -284,6 +302,16 @@ class Plan:
     def revises(self) -> bool:
         """Whether relations can be taken back (LATE REVISE)."""
         return self.order is not None and self.order.revise_us is not None
+
+    @property
+    def unfolded(self) -> Plan:
+        """Without FOLD: the same relations, with all their members."""
+        if not any(each.has_folds for each in self.subscriptions):
+            return self
+        plain = [
+            replace(each, branches=tuple(replace(branch, folded=()) for branch in each.branches)) for each in self.subscriptions
+        ]
+        return replace(self, subscriptions=tuple(plain), whole=None)
 
     @property
     def types(self) -> Catalogue:

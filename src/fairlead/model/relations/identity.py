@@ -29,6 +29,8 @@ Signs = npt.NDArray[np.int8]
 """Of deliveries: 1, or -1 where a relation is taken back (model/relations/relation.py)."""
 ID_BYTES = 16
 MASK = (1 << 64) - 1
+Lanes = tuple[int, int]
+"""The two lanes of an id, before all of its words are mixed in."""
 STEP = 0x9E3779B97F4A7C15
 FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 MINOR_BITS = 21
@@ -94,21 +96,31 @@ def relation_id(
 ) -> str:
     """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits. `members`: the words of each.
     `runs`: how many of them each slot holds, where the pattern does not tell it."""
-    a, b = _seeds(subscription_digest)
     if runs is None:
         words = [word for each in members for word in each]
     else:
         rest = iter(members)
         words = [word for length in runs for word in (*chain.from_iterable(islice(rest, length)), length)]
-    for word in (branch, *words):
-        a, b = mix(a ^ mix((word + STEP) & MASK)), mix((b + mix(word ^ STEP)) & MASK)
-    return f"{a:016x}{b:016x}"
+    lanes = seeds_of_branch(subscription_digest, branch)
+    for word in words:
+        lanes = rolled(lanes, word)
+    return id_of_lanes(lanes)
+
+
+def rolled(lanes: Lanes, word: int) -> Lanes:
+    """With one word more."""
+    a, b = lanes
+    return mix(a ^ mix((word + STEP) & MASK)), mix((b + mix(word ^ STEP)) & MASK)
+
+
+def id_of_lanes(lanes: Lanes) -> str:
+    return f"{lanes[0]:016x}{lanes[1]:016x}"
 
 
 def relation_ids(asked: Sequence[tuple[str, int, int]], words: npt.NDArray[np.int64] | Words) -> Words:
     """The ids of relations, one a row of their members' words, as pairs of words. `asked`: digest of the subscription, branch
     and number of rows, one after the other."""
-    seeds = np.array([_seeds_of_branch(digest, branch) for digest, branch, _ in asked], dtype=np.uint64).reshape(-1, 2)
+    seeds = np.array([seeds_of_branch(digest, branch) for digest, branch, _ in asked], dtype=np.uint64).reshape(-1, 2)
     if len(asked) > 1:
         seeds = np.repeat(seeds, [rows for _, _, rows in asked], axis=0)
     return mixed_in(seeds, words)
@@ -161,9 +173,9 @@ def pair_of(identity: str) -> tuple[int, int]:
     return int(identity[:16], 16), int(identity[16:], 16)
 
 
-def _seeds_of_branch(subscription_digest: str, branch: int) -> tuple[int, int]:
-    a, b = _seeds(subscription_digest)
-    return mix(a ^ mix((branch + STEP) & MASK)), mix((b + mix(branch ^ STEP)) & MASK)
+def seeds_of_branch(subscription_digest: str, branch: int) -> Lanes:
+    """Before the first member."""
+    return rolled(_seeds(subscription_digest), branch)
 
 
 def to_hex(words: Words) -> list[str]:
@@ -176,7 +188,7 @@ def hex_digits(words: Words) -> npt.NDArray[np.uint8]:
     return np.frombuffer(hexlify(to_bytes(words)), dtype=np.uint8)
 
 
-def _seeds(subscription_digest: str) -> tuple[int, int]:
+def _seeds(subscription_digest: str) -> Lanes:
     """Two words of the digest; zeros for a subscription made by hand without one."""
     filled = f"{subscription_digest:0<32}"
     return int(filled[:16], 16), int(filled[16:32], 16)

@@ -8,6 +8,9 @@
     emitted                      type and attributes of the derived event; null if nothing is emitted
     runs                         how many of the members each element has, in signature order; only if a pattern has
                                  runs (`q+`), and null for a relation whose pattern tells it
+    folded                       where the runs that FOLD names lie, each by its slot, with the number, the place beside it and
+                                 the time of its first and last event; only if a run is folded, and null for a relation of
+                                 a pattern without one
     sign                         1, or -1 if the delivery takes the relation back; only in a signed layout
 
 Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. The schema's
@@ -32,6 +35,18 @@ from fairlead.model.plans.plan import Plan
 NAMES = pa.dictionary(pa.int32(), pa.string())
 METADATA = b"fairlead.relations"
 RUNS = pa.list_(pa.field("element", pa.int32(), nullable=False))
+SPAN_TIME = arrow_type(DataType(Kind.TIMESTAMP))
+
+
+def _span_fields() -> list[pa.Field]:
+    ends = [(f"{end}{name}", kind) for end in ("first", "last") for name, kind in (("", pa.int64()), ("_place", pa.int32()))]
+    fields = [pa.field(name, kind, nullable=False) for name, kind in (("slot", pa.int32()), *ends)]
+    for at, end in ((3, "first"), (6, "last")):
+        fields.insert(at, pa.field(f"{end}_time", SPAN_TIME))
+    return fields
+
+
+SPANS = pa.list_(pa.field("element", pa.struct(_span_fields()), nullable=False))
 RESERVED = ("type", "position", "place")
 
 
@@ -62,6 +77,8 @@ class ResultLayout:
     """Relations can be taken back."""
     ragged: bool = False
     """A pattern has runs."""
+    folded: bool = False
+    """A run is folded."""
 
     @cached_property
     def member_type(self) -> pa.DataType:
@@ -84,6 +101,7 @@ class ResultLayout:
             _present("members", pa.list_(_present("element", self.member_type))),
             pa.field("emitted", self.emitted_type),
             *([pa.field("runs", RUNS)] if self.ragged else []),
+            *([pa.field("folded", SPANS)] if self.folded else []),
             *([_present("sign", pa.int8())] if self.signed else []),
         ]
         held = {"members": self._held(self.types, self.members), "emitted": self._held(self.derived, self.emitted)}
@@ -114,6 +132,7 @@ def layout_of(plan: Plan, subscription: str | None = None) -> ResultLayout:
         plan.catalogue,
         signed=plan.revises,
         ragged=any(each.has_runs for each in chosen),
+        folded=any(each.has_folds for each in chosen),
     )
 
 

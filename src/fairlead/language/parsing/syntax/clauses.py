@@ -138,6 +138,16 @@ class Keeping(Clause):
 
 
 @node
+class Fold(Clause):
+    """`FOLD q`"""
+
+    word: ClassVar[str] = "FOLD"
+
+    aliases: tuple[Word, ...]
+    span: Span
+
+
+@node
 class QueueBound:
     """`q 10 EVENTS`, `q 5 MINUTES BATCH`"""
 

@@ -6,6 +6,7 @@ The program names its parameters by them (loop.py), and a batch is given to it u
 from __future__ import annotations
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.codegen.folds.fold_words import FOLD_TABLE, FOLDS, IDENTITIES, OUT_FOLDS, SEEDS
 from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
@@ -59,7 +60,7 @@ STATE: tuple[Array | Variable, ...] = (
     TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
     PLANS, MEMBERS, CHOSEN, SEARCHES, FRAMES, LISTED, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT,
     FIRED_REF, FIRED_DUE, FIRED_BORN, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT, KEPT_TABLE, OUT_LENGTH, OUT_START, OUT_BORN,
-    base, kbase, within, until, last,
+    FOLDS, FOLD_TABLE, OUT_FOLDS, SEEDS, IDENTITIES, base, kbase, within, until, last,
 )  # fmt: skip
 """The arguments that do not depend on the lanes, in their order."""
 

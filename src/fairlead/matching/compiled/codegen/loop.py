@@ -33,6 +33,7 @@ from fairlead.matching.compiled.codegen.arguments import (
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.deadlines import Waiting
 from fairlead.matching.compiled.codegen.disposal import Disposing
+from fairlead.matching.compiled.codegen.folds.fold_loop import FoldLoop
 from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.codegen.indexes.ordered_index import past, seek, seek_name, sortable, tree_functions
 from fairlead.matching.compiled.codegen.indexes.queue_row import first, row_name, rowed_function
@@ -118,6 +119,9 @@ def source_of(shape: Shape, paired: bool) -> Source:
     if shape.sequence is not None:
         made = SequenceLoop(shape)
         return Source(*made.program(), made.layout, accesses, np.zeros(0, dtype=np.int64))
+    if shape.fold is not None:
+        folding = FoldLoop(shape)
+        return Source(*folding.program(), folding.layout, accesses, np.zeros(0, dtype=np.int64))
     layout = Layout(shape, accesses)
     return _Loop(shape, accesses, layout, paired).source()
 

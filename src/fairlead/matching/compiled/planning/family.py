@@ -11,7 +11,7 @@ from fairlead.model.plans.plan import Branch, Subscription
 
 def family_key(subscription: Subscription, branch: Branch) -> Hashable:
     """Branches with equal keys differ in conditions on single events only. None for one that runs alone."""
-    alone = branch.noting or branch.tables or branch.sequence is not None
+    alone = branch.noting or branch.tables or branch.sequence is not None or branch.folded
     if alone or (subscription.limit is not None and len(subscription.branches) > 1):
         return None  # a LIMIT over several branches is applied to all of them at once (running/delivery_limit.py)
     across = tuple(each.condition for each in branch.predicates if not each.is_unary)

@@ -21,6 +21,7 @@ from fairlead.model.plans.plan import Branch, Subscription
 from fairlead.model.plans.retention import Horizon, Retention, horizons
 
 if TYPE_CHECKING:
+    from fairlead.matching.compiled.planning.folds.fold_plan import FoldPlan
     from fairlead.matching.compiled.planning.sequences.sequence_plan import SequencePlan
 
 
@@ -184,6 +185,8 @@ class Shape:
     """Of a sequence: slots after those of the branch, each with the slot whose type it has (running_values.py)."""
     runs: RunPlan = field(default_factory=RunPlan)
     """What is gathered beside the other members."""
+    fold: FoldPlan | None = None
+    """What is kept of the run, if it is folded."""
     table_columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """By queue that is a table, the value columns of its key beside the value that the hash index is on."""
 

@@ -15,6 +15,7 @@ from itertools import combinations
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.runs.run_words import is_outside
 from fairlead.matching.compiled.planning.comparisons import add_tables, bounds_of, equal_class
+from fairlead.matching.compiled.planning.folds.fold_plan import fold_plan_of
 from fairlead.matching.compiled.planning.join_conditions import Across
 from fairlead.matching.compiled.planning.runs.run_plan import run_plan_of
 from fairlead.matching.compiled.planning.sequences.sequence_plan import sequence_plan
@@ -55,8 +56,12 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         [sum(_least(branch, slot) for slot in branch.slots_of_type[name]) for name in branch.queue_types],
         overlapping=overlapping(branch, catalogue, tables=False),
     )
+    if branch.sequence is not None and branch.folded:
+        raise Refused("a folded run of a sequence")
     if branch.sequence is not None:
         return _sequence(shape, catalogue, heard)
+    if branch.folded:
+        return _folded(shape, catalogue, heard)
     shape.lanes = _lanes(shape, catalogue, heard)
     types = slot_types(branch, catalogue)
     across = Across(shape, types)
@@ -97,6 +102,14 @@ def _sequence(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> Shap
     shape.lanes = _lanes(shape, catalogue, heard)
     if shape.timed and not all(lane.timed for lane in shape.lanes if lane.queues):
         raise Refused("untimed events in a sequence with limits of time")
+    shape.whole_key = _whole_key(shape, catalogue)
+    return _fitting(shape)
+
+
+def _folded(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> Shape:
+    """Of a folded run nothing is searched."""
+    shape.lanes = _lanes(shape, catalogue, heard)
+    shape.fold = fold_plan_of(shape, slot_types(shape.branch, catalogue), catalogue)
     shape.whole_key = _whole_key(shape, catalogue)
     return _fitting(shape)
 

@@ -196,6 +196,9 @@ class KernelBranch(KernelInput):
         """Forget what is queued and waits."""
         self.pool = Pool(self.shape.stride, self.shape.size, self.source.layout)
 
+    def forget_texts(self) -> None:
+        """Of a kernel without queues: texts that nothing refers to."""
+
     def instances(self) -> int:
         """How many instances the kernel has: keys, or pairs of key and branch."""
         if len(self.branches) == 1:

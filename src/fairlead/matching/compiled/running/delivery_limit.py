@@ -46,6 +46,8 @@ class DeliveryLimit:
         """The key of each relation as a number: that of its first member."""
         if not self.kinds:
             return np.zeros(len(refs), dtype=np.int64)
+        if refs.folds is not None:
+            return self._numbers(branch, 0, MemberWords(refs.folds.role("first")[:, None]), view)
         if refs.offsets is None:
             return self._numbers(branch, 0, refs, view)
         made = np.zeros(len(refs), dtype=np.int64)

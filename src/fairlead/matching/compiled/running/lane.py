@@ -21,6 +21,7 @@ from fairlead.matching.compiled.planning.family import sharing_key
 from fairlead.matching.compiled.running.batch import KernelBatch, Prepared
 from fairlead.matching.compiled.running.branch import BranchMatches, Form, KernelBranch, form_of, key_kinds
 from fairlead.matching.compiled.running.delivery_limit import limits_of
+from fairlead.matching.compiled.running.folds.fold_kernel import FoldKernel
 from fairlead.matching.compiled.running.keys import KeyNumbering
 from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Node
 from fairlead.matching.compiled.running.paths import widest
@@ -334,7 +335,7 @@ def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) ->
         (first, branch), others = group[0], [each for _, each in group[1:]]
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
-        of = KernelBranch if branch.sequence is None else SequenceKernel
+        of = FoldKernel if branch.folded else KernelBranch if branch.sequence is None else SequenceKernel
         kernel = of(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
         members = [each for each, _ in group]
         reads = first.subscription.reads(plan.catalogue)

@@ -308,7 +308,7 @@ def _renumbered(words: Words, old: Words, new: Words) -> Words:
 
 def _identities(subscription: Subscription, branch: int, view: View, found: BranchMatches) -> Ids:
     """Derived events are identified by the relations that derive them."""
-    asked = [(subscription.digest, subscription.number(branch), len(found.refs))]
+    asked = [(subscription.id_digest, subscription.number(branch), len(found.refs))]
     return found.refs.ids(asked, identities_of(found.refs, view))
 
 
@@ -338,6 +338,10 @@ def _times(
         return None
     if found.due is not None:
         times = found.due
+    elif found.refs.folds is not None:
+        latest = found.refs.folds.role("latest")
+        values, known = view.take(np.where(latest < 0, found.refs.folds.role("first"), latest)).times(plan.catalogue)
+        times = np.where(known & (latest >= 0), values, NO_TIME)
     else:
         values, known = view.take(found.refs.flat).times(plan.catalogue)
         times = found.refs.largest(np.where(known, values, np.iinfo(np.int64).min))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fairlead.matching.compiled.codegen.deadlines import KEY, MEMBERS
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
+from fairlead.matching.compiled.running.folds.fold_pool import FoldPool
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool
 from fairlead.matching.compiled.running.run_output import recount
@@ -49,6 +50,10 @@ def forget_keys(numbering: KeyNumbering, branches: Sequence[KernelBranch]) -> No
 
 
 def _used_instances(pool: Pool) -> Mask:
+    if isinstance(pool, FoldPool):
+        folded = np.zeros(pool.key_count, dtype=bool)
+        folded[pool.active] = True
+        return folded
     counts = pool.queues[: pool.key_count * pool.queues_per_key, COUNT].reshape(pool.key_count, pool.queues_per_key)
     used: Mask = counts.any(axis=1) | (pool.keys[: pool.key_count, WAITS] != -1)
     return used
@@ -63,7 +68,7 @@ def _used_keys(branch: KernelBranch, count: int) -> Mask:
 
 def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int64]) -> None:
     pool = branch.pool
-    if isinstance(pool, SequencePool):
+    if isinstance(pool, SequencePool | FoldPool):
         pool.keep_keys(np.flatnonzero(used[: pool.key_count]), np.where(used, new_number, -1))
         return
     if len(branch.branches) == 1:
@@ -93,6 +98,9 @@ def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int6
 
 def forget_values(branch: KernelBranch) -> None:
     """Equal values and texts of which nothing is queued."""
+    if isinstance(branch.pool, FoldPool):
+        branch.forget_texts()
+        return
     count = max(branch.buckets(), len(branch.equal_values))
     if count >= FEW and 2 * branch.held() + FEW < count:
         _keep_buckets(branch, None)

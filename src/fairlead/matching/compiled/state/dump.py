@@ -47,6 +47,7 @@ def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, br
         waiting[:, DEADLINE],
         waiting[:, CANCELLED].astype(bool),
         words[waiting[:, MEMBERS:]],
+        np.zeros((len(used), 0), dtype=np.int64),
     ).in_order_of_deadlines()
 
 

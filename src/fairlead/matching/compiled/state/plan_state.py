@@ -8,10 +8,12 @@ import numpy as np
 from fairlead.matching.compiled.codegen.counters import SEEN
 from fairlead.matching.compiled.running.acceptance import stretches
 from fairlead.matching.compiled.running.batch import KernelBatch
+from fairlead.matching.compiled.running.folds.fold_kernel import FoldKernel
 from fairlead.matching.compiled.running.lane import Family, KernelLane
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.sequences.sequence_kernel import SequenceKernel
 from fairlead.matching.compiled.state.dump import group_of_kernel
+from fairlead.matching.compiled.state.fold_state import group_of_folds, load_folds
 from fairlead.matching.compiled.state.load import load
 from fairlead.matching.compiled.state.sequence_state import group_of_sequence, load_sequence
 from fairlead.matching.results.chunk import Chunk, Words
@@ -28,7 +30,9 @@ def content_of_lane(lane: KernelLane) -> Content:
         numbers = np.array([each.number for each in family.members], dtype=np.int64)
         branches = np.array([each.branch for each in family.members], dtype=np.int64)
         form = _form(family, plan)
-        if isinstance(family.kernel, SequenceKernel):
+        if isinstance(family.kernel, FoldKernel):
+            group = group_of_folds(family.kernel, form, int(numbers[0]), int(branches[0]))
+        elif isinstance(family.kernel, SequenceKernel):
             group = group_of_sequence(family.kernel, form, int(numbers[0]), int(branches[0]))
         else:
             group = group_of_kernel(family.kernel, form, numbers, branches)
@@ -72,6 +76,9 @@ def restore(lane: KernelLane, content: Content) -> None:
             continue
         group, which = _chosen(group, family)
         if len(group):
+            if isinstance(family.kernel, FoldKernel):
+                load_folds(family.kernel, group, _only(distinct(group.words), chunk, lane.plan))
+                continue
             events = _batch(group, chunk, whole, lane.plan)
             if isinstance(family.kernel, SequenceKernel):
                 load_sequence(family.kernel, group, events)
@@ -101,9 +108,13 @@ def _chosen(group: InstanceTable, family: Family) -> tuple[InstanceTable, Words]
 def _batch(group: InstanceTable, chunk: Chunk | None, whole: KernelBatch | None, plan: Plan) -> KernelBatch:
     """The events that a group refers to. If they are most of all, these will do, and are looked at once for several groups."""
     words = distinct(np.concatenate([group.words, group.members.reshape(-1)]))
-    if chunk is None or whole is None or not len(words):
-        return KernelBatch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), plan.catalogue)
-    if 2 * len(words) > len(chunk):
+    if chunk is not None and whole is not None and len(words) and 2 * len(words) > len(chunk):
         return whole
+    return _only(words, chunk, plan)
+
+
+def _only(words: Words, chunk: Chunk | None, plan: Plan) -> KernelBatch:
+    if chunk is None or not len(words):
+        return KernelBatch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), plan.catalogue)
     mine = View([[chunk]]).take(words).chunk()
     return KernelBatch(mine.columns, plan.catalogue, mine.words, mine.times)

@@ -58,6 +58,7 @@ def group_of_sequence(kernel: SequenceKernel, form: Form, subscription: int, bra
         none,
         np.zeros(0, dtype=bool),
         np.zeros((0, form.members), dtype=np.int64),
+        np.zeros((len(used), 0), dtype=np.int64),
     )
 
 

@@ -86,7 +86,7 @@ class EmittingSubscription:
         """If the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
         given = column.cast(pa.int64()).to_pylist()
         found = [
-            max((member.time for member in each.members if member.time is not None), default=NO_TIME) if time is None else time
+            (NO_TIME if each.latest_time is None else each.latest_time) if time is None else time
             for time, each in zip(given, relations, strict=True)
         ]
         return arrow_array(found, self.type.attributes[self.type.time_index or 0].type)

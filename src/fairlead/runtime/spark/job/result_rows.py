@@ -80,7 +80,7 @@ class ResultRows:
         fixed = [pa.field(name, kind, not self.certain) for name, kind in zip(names, kinds, strict=True)]
         fixed += [pa.field(REVISION, pa.int64())] if self.revises else []
         named = [pa.field(SUBSCRIPTIONS, pa.list_(pa.string()))] if self.by_frontier else []
-        runs = [held["runs"]] if "runs" in held else []
+        runs = [held[name] for name in ("runs", "folded") if name in held]
         return pa.schema([*fixed, held["members"], *runs, held["emitted"], *named, pa.field("reason", pa.string())])
 
     @cached_property

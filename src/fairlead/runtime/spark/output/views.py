@@ -181,6 +181,9 @@ def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[ResultColum
     made = []
     for _, at in places:
         before: Any = F.aggregate(F.slice("runs", 1, at), F.lit(0), lambda total, each: total + each) if at else F.lit(0)
+        if at in branch.folded:  # its events are not there
+            made.append(F.get("folded", branch.folded.index(at)))
+            continue
         run = F.transform(F.slice("members", before + 1, F.get("runs", at)), event)
         made.append(run if at in branch.runs else F.get(run, 0))
     return made

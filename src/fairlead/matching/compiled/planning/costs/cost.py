@@ -54,7 +54,7 @@ from fairlead.matching.compiled.planning.costs.cost_bound import (
 )
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.runs.run_cost import RunCosts
-from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test
+from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Refused, Shape, Test
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
 from fairlead.model.events.types import Catalogue
@@ -315,10 +315,18 @@ def _whole(expression: Expression) -> Expression:
 
 
 def may_take_long(plan: Plan) -> bool:
-    """Whether some event of the plan can cost more than the logarithm of what is queued: then a batch can take any time."""
+    """Whether some event of the plan can cost more than the logarithm of what is queued: then a batch can take any time. What
+    has no kernel is matched event by event, at whatever cost."""
+    try:
+        return _may_take_long(plan)
+    except Refused:
+        return True
+
+
+def _may_take_long(plan: Plan) -> bool:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
-        for branch in subscription.branches:
+        for branch in (each for each in subscription.branches if not each.folded):
             family = family_key(subscription, branch)
             if family is None or family not in known:
                 known.add(family)

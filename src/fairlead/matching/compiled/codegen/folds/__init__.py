@@ -1,0 +1,1 @@
+"""The program of a branch whose run is folded."""

@@ -1,0 +1,1 @@
+"""Kernels of folded runs at work."""

@@ -1,0 +1,1 @@
+"""Branches whose run is folded, event by event."""
