@@ -72,12 +72,17 @@ class LaneColumns:
         return made | {names.column(number): each for number, each in self.values.items()}
 
 
-def joined(parts: Sequence[LaneColumns], order: npt.NDArray[np.int64]) -> LaneColumns:
-    """Rows of several types as those of one lane."""
+def joined(parts: Sequence[LaneColumns], places: Sequence[npt.NDArray[np.int64]]) -> LaneColumns:
+    """Rows of several types as those of one lane. `places`: of the rows of each type, where they stand among those of the lane."""
+    size = sum(map(len, places))
 
     def one(columns: Sequence[Column]) -> Column:
-        whole = np.concatenate(columns)
-        return whole[order] if len(whole) else whole
+        if not any(map(len, columns)):
+            return np.concatenate(columns)
+        made = np.empty(size, dtype=np.result_type(*columns))
+        for column, mine in zip(columns, places, strict=True):
+            made[mine] = column
+        return made
 
     return LaneColumns(
         one([each.time for each in parts]),
@@ -184,7 +189,7 @@ class KernelInput:
             every = every_bit(self.shape, lane)
             full = [np.full(len(batch.rows[name]), every, dtype=np.int64) for name in present]
             each = [one if len(one.bits) else replace(one, bits=bits) for one, bits in zip(each, full, strict=True)]
-        return joined(each, np.argsort(np.concatenate([batch.places(name) for name in present]), kind="stable"))
+        return joined(each, batch.together(present))
 
     def _no_rows(self, lane: Lane) -> LaneColumns:
         none = np.zeros(0, dtype=self.shape.whole_key or np.int32) if not self.paired else NO_NUMBER

@@ -45,6 +45,9 @@ class SequenceKernel(KernelBranch):
         fired = both.due != NOT_FIRED
         if not fired.any():
             return BranchMatches(both.at, both.refs), both.taken(fired)
+        if fired.all():
+            made = both.taken(slice(0, 0))
+            return BranchMatches(made.at, made.refs), both
         made = both.taken(~fired)
         return BranchMatches(made.at, made.refs), both.taken(fired)
 
