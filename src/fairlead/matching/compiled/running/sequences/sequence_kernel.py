@@ -63,6 +63,7 @@ class SequenceKernel(KernelBranch):
             "searches": pool.searches,
             "frames": pool.frames,
             "listed": pool.listed,
+            "ring": pool.ring,
             "ranks": self.texts.ranks() if self.shape.ranked else np.zeros(0, dtype=np.int64),
             "out_ref": unwritten(members, np.int64, checked),
             "out_length": unwritten((relations, size), np.int64, checked),
