@@ -16,7 +16,6 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     DUE,
     ERA,
     FRAME,
-    NAMES,
     PLACE,
     SearchState,
     clock,
@@ -37,11 +36,12 @@ class SequencePool(Pool):
     def __init__(self, shape: Shape, layout: SequenceLayout) -> None:
         super().__init__(1, shape.size, layout)
         self.state = SearchState(shape)
-        columns = [*range(len(NAMES)), *(each.name for each in (*self.state.saved, *self.state.members))]
+        columns = [*range(self.state.columns), *(each.name for each in (*self.state.saved, *self.state.members))]
         first = {FRAME: -1, BOTTOM: -1, DUE: LAST_TIME + 1, PLACE: -1}
         first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST, offered.name: -1}  # type: ignore[dict-item]
         padded = [*columns, *[0] * (self.state.search_width - len(columns))]
         self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))
+        self._dues = [DUE, PLACE] if shape.waits else []
         self._era = [at for at, each in enumerate(columns) if each == era.name]
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
@@ -71,7 +71,7 @@ class SequencePool(Pool):
 
     def search_anew(self) -> None:
         """All searches begin again: at the next row of their key, or where time alone can decide, before the next of all."""
-        kept = (DUE, PLACE, *self._era)
+        kept = (*self._dues, *self._era)
         self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), kept), self.searches, self.fresh)
         self.searches[:, self._era] += ERA
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
@@ -81,7 +81,7 @@ class SequencePool(Pool):
         """Only these keys, all that have rows among them; `new_number`: of each key, -1 if it goes."""
         size = int(new_number.max(initial=-1)) + 1
         queues, keys, searches = self.queues[kept], self.keys[kept], self.searches[kept]
-        listed = new_number[np.flatnonzero(self.searches[:, PLACE] != -1)]
+        listed = new_number[np.flatnonzero(self.searches[:, PLACE] != -1)] if self._dues else np.zeros(0, dtype=np.int64)
         self.queues, self.keys = np.zeros((0, 4), dtype=np.int32), np.zeros((0, 4), dtype=np.int64)
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
         self.heap, self.listed = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -91,7 +91,8 @@ class SequencePool(Pool):
         numbers = new_number[kept]
         self.queues[numbers], self.keys[numbers], self.searches[numbers] = queues, keys, searches
         self.key_count = size
-        self._list_again(listed[listed >= 0])
+        if self._dues:
+            self._list_again(listed[listed >= 0])
 
     def _list_again(self, listed: Numbers) -> None:
         """These keys in the order of their deadlines, without those that have none."""
