@@ -54,6 +54,8 @@ class Layout:
         for view, names in VIEWS.items():
             if self.linked[view]:
                 self.fields |= {name: at for at, name in enumerate(names)}
+        self.chain_keyed = bool(accesses.chained)
+        """Whether the least key of each chain of the hash index is known."""
         self.kept_width = accesses.kept.width
         """Of what is kept of each queue."""
         self.links = Fields(tuple(self.fields.items()))

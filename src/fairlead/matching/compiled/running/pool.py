@@ -73,7 +73,7 @@ class Pool:
         self.key_count = max(self.key_count, keys)
         if buckets * self.queues_per_key > len(self.chains):
             self.chains = grown(self.chains, max(16, 2 * buckets) * self.queues_per_key, (-1, -1))
-            more = len(self.chains) - len(self.chain_least)
+            more = len(self.chains) - len(self.chain_least) if self.layout.chain_keyed else 0
             self.chain_least = np.concatenate([self.chain_least, np.full(more, NEVER)])
         nodes += self.queued_count() + self.waiting_count() * self.size
         if self.layout.rowed and min(nodes // 2, len(self.queues)) > len(self.rows):
