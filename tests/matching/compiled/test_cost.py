@@ -164,8 +164,8 @@ def test_bound_and_bytes_are_those_that_explain_computes(match: str, name: str, 
 
 
 STATE = {
-    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "chain_least", "least_keys", "rows", "waiting", "heap",
-    "counters", "scratch", "plans", "members",
+    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "chain_least", "least_keys", "rows", "waiting",
+    "heap", "counters", "scratch", "plans", "members",
 }  # fmt: skip
 
 

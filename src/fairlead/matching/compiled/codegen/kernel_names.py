@@ -31,8 +31,8 @@ CHOSEN = Array("chosen")
 """Of the newest event, the nodes of the members of each relation (union_disposal.py)."""
 
 SEARCHES, FRAMES, LISTED, RING = Array("searches"), Array("frames"), Array("listed"), Array("ring")
-"""Of a sequence: the search of each key, choice points (sequences/search_state.py), beside HEAP the deadlines in it, and the keys
-whose deadlines come in order (sequences/sequence_deadlines.py)."""
+"""Of a sequence: the search of each key, choice points (sequences/search_state.py), beside HEAP the deadlines in it, and the
+keys whose deadlines come in order (sequences/sequence_deadlines.py)."""
 OUT_LENGTH, OUT_START, OUT_BORN = Array("out_length"), Array("out_start"), Array("out_born")
 """Of relations of sequences: how many members each slot has; of what a deadline decided, the first and the last row of its
 search."""

@@ -67,7 +67,7 @@ class ShortKey(Enum):
 
 @dataclass(frozen=True)
 class ChainKey:
-    """What the events of a queue are compared by along a chain of the hash index: for `<` the least values count, or for `>`."""
+    """What the events of a queue are compared by along a chain of the hash index: for `<` the least values count."""
 
     column: int
     sign: str
@@ -220,7 +220,9 @@ class Accesses:
         """It says that the value of the slot is that of its partner, for which its chain is chosen: equal values, and only
         those, have equal numbers."""
         return test.equal is not None and all(
-            each in (slot, partner) and each in self.shape.equal_slots and self.shape.equal[self.shape.queue_of_slot[each]] == value
+            each in (slot, partner)
+            and each in self.shape.equal_slots
+            and self.shape.equal[self.shape.queue_of_slot[each]] == value
             for each, value in test.equal
         )
 

@@ -3,7 +3,7 @@
 Many engines of one process run the same plan, and a plan can have ten thousand subscriptions. Comparing or hashing these costs
 about as much as computing something of them anew, so objects are found by their identity.
 
-Takes: an object that never changes. Gives: what was computed of it. Never: keeps the object alive; the result must not refer to it.
+Takes: an object that never changes. Gives: what was computed of it, which must not refer to it. Never: keeps it alive.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class LaneColumns:
 
 
 def joined(parts: Sequence[LaneColumns], places: Sequence[npt.NDArray[np.int64]]) -> LaneColumns:
-    """Rows of several types as those of one lane. `places`: of the rows of each type, where they stand among those of the lane."""
+    """Rows of several types as those of one lane. `places`: of the rows of each type, where they stand in the lane."""
     size = sum(map(len, places))
 
     def one(columns: Sequence[Column]) -> Column:

@@ -25,8 +25,8 @@ HEAD, TAIL, COUNT, ROOT = range(4)
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `keys`."""
 ARRAYS = (
-    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "chain_least", "least_keys", "rows", "waiting", "heap",
-    "counters", "scratch", "members", "chosen", "different", "kept", "kept_table",
+    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "chain_least", "least_keys", "rows", "waiting",
+    "heap", "counters", "scratch", "members", "chosen", "different", "kept", "kept_table",
 )  # fmt: skip
 """The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 

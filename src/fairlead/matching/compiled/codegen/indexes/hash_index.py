@@ -19,7 +19,16 @@ from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.access import Accesses, ShortKey
 from fairlead.matching.compiled.planning.shape import Bound, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.formulas import NONE, WHOLE, ArrayElement, Formula, NumberComparison, Variable, any_of, choice
+from fairlead.matching.compiled.representation.formulas import (
+    NONE,
+    WHOLE,
+    ArrayElement,
+    Formula,
+    NumberComparison,
+    Variable,
+    any_of,
+    choice,
+)
 
 
 class HashIndex:
@@ -72,7 +81,11 @@ class HashIndex:
     def may_satisfy(self, node: Formula, x: Formula, bound: Bound, form: ShortKey) -> Formula:
         """Whether the key of a node can be below x, by as much of it as stands beside the links."""
         short = self.layout.field("SHORT")[node]
-        return short <= x >> 32 if form is ShortKey.UPPER else NumberComparison(short, "<=" if bound.sign.endswith("=") else "<", x)
+        return (
+            short <= x >> 32
+            if form is ShortKey.UPPER
+            else NumberComparison(short, "<=" if bound.sign.endswith("=") else "<", x)
+        )
 
     def number_of(self, node: Formula) -> ArrayElement:
         return self.layout.field("BUCKET")[node]

@@ -406,7 +406,7 @@ class Searching:
     def _chain_key(self, slot: int, newest: int | None) -> Formula | None:
         """Of an event at the slot, where its chain is walked from the beginning: what the least is known of."""
         bound = self.accesses.chain_bound(slot, newest)
-        if bound is None or self.shape.follows(slot) and not self._after_newest(slot, newest):
+        if bound is None or (self.shape.follows(slot) and not self._after_newest(slot, newest)):
             return None
         column = self.shape.columns[bound.column]
         stored = key_of(self.placed(SlotColumn(bound.column, slot), newest), column.is_double, bound.sign)
