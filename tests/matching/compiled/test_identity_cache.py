@@ -23,7 +23,8 @@ def test_it_is_computed_once_for_each_object_however_equal_they_are() -> None:
         return lambda: calls.append(name) or len(calls)  # type: ignore[func-returns-value]
 
     one, other = Thing(), Thing()
-    assert [cache.of(each, compute(name)) for each, name in ((one, "a"), (other, "b"), (one, "c"), (other, "d"))] == [1, 2, 1, 2]
+    asked = (one, "a"), (other, "b"), (one, "c"), (other, "d")
+    assert [cache.of(each, compute(name)) for each, name in asked] == [1, 2, 1, 2]
     assert calls == ["a", "b"]
 
 

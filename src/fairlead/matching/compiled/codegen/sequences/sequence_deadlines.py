@@ -1,6 +1,6 @@
 """When time alone decides: of each key the moment until which its open path may get a row, and the keys in that order.
 
-Mostly a row moves the deadline of its key behind those of all others. Keys whose deadlines come in order are therefore a list,
+Mostly a row moves the deadline of its key after those of all others. Keys whose deadlines come in order are therefore a list,
 linked in both directions (RING), and moving to its end is a step or two. A key whose deadline is not the latest stands in a
 heap. There a deadline that moves away changes nothing: a key is put back when its turn comes.
 
