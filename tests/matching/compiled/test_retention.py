@@ -29,6 +29,7 @@ PLANS = {
     "equal values of a key": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s PER k DISPOSAL INFIX",
     "equal values of alike subscriptions": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s AND a.x > 2 DISPOSAL INFIX "
     "SUBSCRIPTION T MATCH A a AND B b WHERE a.s = b.s AND a.x > 5 DISPOSAL INFIX",
+    "equal values whose numbers are compared": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s AND a.x < b.x",
     "ordered texts": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s <= b.s",
 }
 

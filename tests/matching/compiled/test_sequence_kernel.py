@@ -13,7 +13,7 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import UnsupportedError
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen.counters import STEPS
+from fairlead.matching.compiled.codegen.counters import HEAP, STEPS
 from fairlead.matching.compiled.codegen.sequences import sequence_matches
 from fairlead.matching.compiled.planning.eligibility import refusal_of, slow
 from fairlead.matching.compiled.planning.sequences.sequence_steps import RepeatStep, TakingStep, sequence_steps
@@ -89,6 +89,20 @@ def kernel_of(engine: Engine) -> SequenceKernel:
 
 def pool_of(engine: Engine) -> SequencePool:
     return kernel_of(engine).pool
+
+
+def test_a_deadline_moves_to_the_end_of_a_list_and_only_those_out_of_order_stand_in_a_heap() -> None:
+    given = events(400, 12, step=0.25)
+    sessions, _ = both("MATCH A q+ WITHIN 2 SECONDS OF PREVIOUS PER k", given, 64)
+    assert pool_of(sessions).counters[HEAP] == 0
+    unlike = "MATCH A a NEXT A q* WITHIN 9 SECONDS OF PREVIOUS NEXT B b+ WITHIN 2 SECONDS OF PREVIOUS PER k"
+    kernels, found = both(unlike, given, 64)
+    engine, heaped = Engine(kernels.plan, kernels_from=0), []
+    for columns in batches(kernels.plan, given, 16):
+        engine.feed(columns)
+        heaped.append(int(pool_of(engine).counters[HEAP]))
+    assert max(heaped) > 0
+    assert len(found) > 5
 
 
 def test_a_run_of_one_element_is_one_step() -> None:

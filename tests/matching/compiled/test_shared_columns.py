@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine, compile
 from fairlead.errors import UnsupportedError
-from fairlead.matching.compiled.running.batch import Prepared
+from fairlead.matching.compiled.running.batch import KernelBatch, Prepared
 from fairlead.matching.results import relations
 from fairlead.model.relations.relation import Relation
 from fairlead.transport.events import read_events
@@ -36,6 +36,16 @@ def engine_of(rules: str) -> Engine | None:
 def shown(found: Iterable[Relation]) -> list[str]:
     """As text: NaN does not equal itself."""
     return [repr(each) for each in found]
+
+
+def test_the_rows_of_several_types_are_numbered_as_those_of_one() -> None:
+    types = "TYPE A (x INT) TYPE B (x INT) TYPE C (x INT) "
+    plan = compile(f"{types} SUBSCRIPTION S MATCH A a AND B b AND C c")
+    (columns,) = read_events([{"type": name, "x": 1} for name in "BACABCA"], plan.catalogue)
+    batch = KernelBatch(columns, plan.catalogue)
+    assert [each.tolist() for each in batch.together(["A", "B", "C"])] == [[1, 3, 6], [0, 4], [2, 5]]
+    assert [each.tolist() for each in batch.together(["A", "C"])] == [[0, 2, 4], [1, 3]]
+    assert batch.together(["C", "A"])[1].tolist() == [0, 2, 4]
 
 
 RULES = """

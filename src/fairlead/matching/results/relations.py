@@ -44,9 +44,11 @@ TABLE_ROWS = 131_072
 """Relations in one piece of the result table."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class MatchBlock:
-    """The matches of one branch in a batch, in order: the word of the place of completion, and the members' words by slot.
+    """The matches of one branch in a batch, in order: the word of the place of completion, and the members' words by slot. It
+    never changes; slots, since a batch can have one for each of ten thousand subscriptions.
+
     Phase 0 are those that an absence's deadline decided; they precede those that an event at the same place completes."""
 
     subscription: Subscription

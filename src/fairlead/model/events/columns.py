@@ -227,7 +227,10 @@ def is_counted(kind: pa.DataType) -> bool:
 
 
 def as_numbers(column: pa.Array) -> pa.Array:
-    """Whole numbers, times, durations and dates as whole numbers of 64 bits. Arrow has no cast for dates."""
+    """Whole numbers, times, durations and dates as whole numbers of 64 bits. Arrow has no cast for dates; a cast loads
+    pyarrow.compute, so times are only looked at as what they are."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
+        return column.view(pa.int64())
     return (column.cast(pa.int32()) if pa.types.is_date32(column.type) else column).cast(pa.int64())
 
 

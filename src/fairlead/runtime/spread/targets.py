@@ -28,7 +28,6 @@ from fairlead.model.events.types import HEARTBEAT
 from fairlead.model.plans.key_parts import is_bucket
 from fairlead.model.plans.partition import alone, logged_types, needs_one_order
 from fairlead.model.plans.plan import Plan, Subscription
-from fairlead.runtime.event_time.frontier_groups import frontier_groups
 
 Keys = Mapping[str, tuple[str, ...]]
 """By concrete type, the attributes that make the key."""
@@ -80,6 +79,8 @@ def stream_groups(plan: Plan) -> tuple[TargetGroup, ...]:
     and those with the same one are next to each other."""
     if plan.order is None or plan.order.delay_us is None:
         return groups_of(plan)
+    from fairlead.runtime.event_time.frontier_groups import frontier_groups  # with pyarrow.compute: only where there is DELAY
+
     numbers = {each.name: number for number, each in enumerate(plan.subscriptions)}
     made = []
     for front in frontier_groups(plan):

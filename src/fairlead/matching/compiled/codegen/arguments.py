@@ -8,6 +8,7 @@ from __future__ import annotations
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.folds.fold_words import FOLD_TABLE, FOLDS, IDENTITIES, OUT_FOLDS, SEEDS
 from fairlead.matching.compiled.codegen.kernel_names import (
+    CHAIN_LEAST,
     CHAIN_LINKS,
     CHAINS,
     CHOSEN,
@@ -36,6 +37,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     PLANS,
     QUEUES,
     RANKS,
+    RING,
     ROWS,
     SCRATCH,
     SEARCHES,
@@ -57,10 +59,10 @@ CODES, LOCAL, WORDS = "codes", "local", "words"
 PAIR_LANE, PAIR_ROW, PAIR_KEY, PAIR_WORD, PAIR_BITS = "pair_lane", "pair_row", "pair_key", "pair_word", "pair_bits"
 """Where rows come as pairs of row and instance, one element for each pair."""
 STATE: tuple[Array | Variable, ...] = (
-    TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
-    PLANS, MEMBERS, CHOSEN, SEARCHES, FRAMES, LISTED, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT,
-    FIRED_REF, FIRED_DUE, FIRED_BORN, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT, KEPT_TABLE, OUT_LENGTH, OUT_START, OUT_BORN,
-    FOLDS, FOLD_TABLE, OUT_FOLDS, SEEDS, IDENTITIES, base, kbase, within, until, last,
+    TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, CHAIN_LEAST, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS,
+    SCRATCH, PLANS, MEMBERS, CHOSEN, SEARCHES, FRAMES, LISTED, RING, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE,
+    FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT, KEPT_TABLE, OUT_LENGTH, OUT_START,
+    OUT_BORN, FOLDS, FOLD_TABLE, OUT_FOLDS, SEEDS, IDENTITIES, base, kbase, within, until, last,
 )  # fmt: skip
 """The arguments that do not depend on the lanes, in their order."""
 

@@ -4,7 +4,8 @@ its searches share.
 Queues are doubly linked lists of nodes (node_layout.py), one for each key and type, numbered key * queues + queue. QUEUES has
 their first node, last node, length, the root of their ordered index and their row in ROWS. KEYS has the clock of each key,
 its flags (bit 0: a relation without the newest event may be ready; bit 1: some queue is not in the order of time), what
-waits, and a time before which nothing is queued. CHAINS has the ends of the chains of the hash index, numbered as queues are.
+waits, and a time before which nothing is queued. CHAINS has the ends of the chains of the hash index, numbered as queues are;
+CHAIN_LEAST of each a number that no key of it is below, where a comparison asks for one (indexes/hash_index.py).
 LEAST_KEYS has of each queue a number that no key of its ordered index is below.
 """
 
@@ -14,6 +15,7 @@ from fairlead.matching.compiled.representation.formulas import TRUTH, WHOLE, Arr
 
 NODES, LINKS, TREES, CHAIN_LINKS = Array("nodes"), Array("links"), Array("trees"), Array("chain_links")
 QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("queues"), Array("keys"), Array("chains"), Array("least_keys"), Array("rows")
+CHAIN_LEAST = Array("chain_least")
 COUNTERS = Array("counters")
 """What is counted from call to call (counters.py)."""
 WAITING, HEAP = Array("waiting"), Array("heap")
@@ -28,8 +30,9 @@ TOLD = Array("told")
 CHOSEN = Array("chosen")
 """Of the newest event, the nodes of the members of each relation (union_disposal.py)."""
 
-SEARCHES, FRAMES, LISTED = Array("searches"), Array("frames"), Array("listed")
-"""Of a sequence: the search of each key, choice points (sequences/search_state.py), and beside HEAP the deadlines in it."""
+SEARCHES, FRAMES, LISTED, RING = Array("searches"), Array("frames"), Array("listed"), Array("ring")
+"""Of a sequence: the search of each key, choice points (sequences/search_state.py), beside HEAP the deadlines in it, and the
+keys whose deadlines come in order (sequences/sequence_deadlines.py)."""
 OUT_LENGTH, OUT_START, OUT_BORN = Array("out_length"), Array("out_start"), Array("out_born")
 """Of relations of sequences: how many members each slot has; of what a deadline decided, the first and the last row of its
 search."""
@@ -77,6 +80,16 @@ def place_of(slot: int) -> Variable:
 def front_of(queue: int) -> Variable:
     """A node of a queue without which what stands before it is in no relation to come."""
     return Variable(f"front{queue}", WHOLE)
+
+
+def chain_of(slot: int) -> Variable:
+    """The chain of the hash index along which the slot is searched."""
+    return Variable(f"chain{slot}", WHOLE)
+
+
+def least_of(slot: int) -> Variable:
+    """The least key of the chain so far."""
+    return Variable(f"least{slot}", WHOLE)
 
 
 def sought_at(slot: int) -> Variable:

@@ -20,10 +20,10 @@ from fairlead.matching.compiled.representation.formulas import Array, ArrayEleme
 VIEWS = {
     "links": ("NEXT", "PREV", "HIGH"),
     "trees": ("LEFT", "RIGHT", "UP", "AGG"),
-    "chain_links": ("BUCKET", "BNEXT", "BPREV"),
+    "chain_links": ("BUCKET", "BNEXT", "BPREV", "SHORT"),
 }
 """Fields that are not words of the row, by the array that has them: links between nodes, and what is read along with them. HIGH
-is the upper half of the key, AGG the least key of a tree."""
+is the upper half of the key, AGG the least key of a tree, SHORT what is compared along a chain (hash_index.py)."""
 
 
 class Layout:
@@ -54,6 +54,8 @@ class Layout:
         for view, names in VIEWS.items():
             if self.linked[view]:
                 self.fields |= {name: at for at, name in enumerate(names)}
+        self.chain_keyed = bool(accesses.chained)
+        """Whether the least key of each chain of the hash index is known."""
         self.kept_width = accesses.kept.width
         """Of what is kept of each queue."""
         self.links = Fields(tuple(self.fields.items()))

@@ -93,6 +93,11 @@ class Entering:
         if tree is not None and tree.column is not None:
             with code.when(any_of(QUEUES[at, COUNT] == 0, key < LEAST_KEYS[at])):
                 code.assign(LEAST_KEYS[at], key)
+        chained = self.accesses.chained.get(queue)
+        if chained is not None:
+            is_double = self.shape.columns[chained.column].is_double
+            code.assign(key, key_of(value_of(chained.column), is_double, chained.sign))
+            self.queues.hash_index.note_key(code, bucket, queue, key)
         code.call("link", e, at, TRUE if tree is not None else FALSE, *self.queues.state)
 
     def _key(self, code: Code, queue: int) -> None:

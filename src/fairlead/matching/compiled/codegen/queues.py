@@ -8,7 +8,7 @@ after a match (disposal.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
@@ -81,7 +81,7 @@ class Queues:
     def __init__(self, shape: Shape, accesses: Accesses, layout: Layout) -> None:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.needs = needs_in_front(shape.branch)
-        self.hash_index, self.kept = HashIndex(shape, layout), KeptCode(shape, accesses, layout)
+        self.hash_index, self.kept = HashIndex(shape, accesses, layout), KeptCode(shape, accesses, layout)
 
     def functions(self) -> list[KernelFunction]:
         made = [self._link(), self._drop()]
@@ -174,7 +174,7 @@ class Queues:
     def _drop(self) -> KernelFunction:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
         NEXT, PREV = self.layout.take("NEXT PREV")
-        first, last, at, free, before, after, c, step = variables("first last at free before after node step")
+        first, last, at, free, before, after, c, total = variables("first last at free before after node total")
         trees = bool(self.accesses.trees)
         code = Code()
         if self.layout.rowed:
@@ -192,22 +192,28 @@ class Queues:
         if trees:
             with code.when(all_of(before == NONE, after == NONE)):
                 code.assign(QUEUES[at, ROOT], NONE)
+        # the whole stretch becomes free as it is; its nodes are visited where others have to know, or to be counted
+        known = not (self.accesses.kept or self.shape.equal or trees)
+        code.assign(total, 1)
         code.assign(c, first)
-        with code.loop():
-            code.assign(step, NEXT[c])
-            code.decrease(QUEUES[at, COUNT])
-            code.decrease(counter("QUEUED"))
+        with code.when(all_of(before == NONE, after == NONE)) if known else nullcontext():
+            if known:
+                code.assign(total, QUEUES[at, COUNT])
+        with code.otherwise() if known else nullcontext(), code.loop():
             self.kept.leave(code, c, at)
             if self.shape.equal:
                 self.hash_index.drop(code, c, at)
             if trees:
                 with code.when(QUEUES[at, ROOT] != NONE):
                     code.call("detach", c, at, QUEUES, NODES, LINKS, TREES)
-            code.assign(NEXT[c], free)
-            code.assign(free, c)
             with code.when(c == last):
                 code.leave()
-            code.assign(c, step)
+            code.assign(c, NEXT[c])
+            code.increase(total)
+        code.assign(NEXT[last], free)
+        code.assign(free, first)
+        code.decrease(QUEUES[at, COUNT], total)
+        code.decrease(counter("QUEUED"), total)
         if trees:
             with code.when(QUEUES[at, COUNT] < KEEP):
                 code.assign(QUEUES[at, ROOT], NONE)

@@ -16,8 +16,10 @@ from functools import cached_property
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.planning.runs.kept_values import KeptValues
 from fairlead.matching.compiled.planning.runs.run_plan import can_complete
-from fairlead.matching.compiled.planning.shape import Bound, Shape, Test
+from fairlead.matching.compiled.planning.shape import Bound, Shape, Test, ValueColumn
 from fairlead.matching.compiled.representation.contents import columns_read
+from fairlead.model.events.types import Kind
+from fairlead.model.expressions.expression import Field
 
 
 class Way(Enum):
@@ -53,6 +55,24 @@ class Tree:
     column: int | None
     sign: str = ""
     slot: int = -1
+
+
+class ShortKey(Enum):
+    """How 32 bits hold a key."""
+
+    UPPER = "upper"
+    """Its upper half: of a float that is sign, exponent and 20 binary digits."""
+    ENTIRE = "entire"
+
+
+@dataclass(frozen=True)
+class ChainKey:
+    """What the events of a queue are compared by along a chain of the hash index: for `<` the least values count."""
+
+    column: int
+    sign: str
+    slot: int
+    form: ShortKey | None
 
 
 class Accesses:
@@ -100,6 +120,28 @@ class Accesses:
         for queue in self._ordered():
             chosen.setdefault(queue, Tree(None))
         return chosen
+
+    @cached_property
+    def chained(self) -> dict[int, ChainKey]:
+        """The value whose least is known of each chain of the hash index, by queue: a search that needs less need not walk."""
+        shape = self.shape
+        wanted: dict[int, Counter[ChainKey]] = {}
+        for newest in self.searches():
+            for slot in shape.singles:
+                if self.of(slot, newest).way is Way.HASH:
+                    for each in self._bounds(slot, self.bound_before(slot, newest)):
+                        key = ChainKey(each.column, each.sign[0], slot, _short_key(shape.columns[each.column]))
+                        wanted.setdefault(shape.queue_of_slot[slot], Counter())[key] += 1
+        return {queue: max(found, key=lambda key: (found[key], -key.slot)) for queue, found in wanted.items()}
+
+    def chain_bound(self, slot: int, newest: int | None) -> Bound | None:
+        """The comparison that may say at once that no event of a chain can be at the slot."""
+        key = self.chained.get(self.shape.queue_of_slot[slot])
+        if key is not None and self.of(slot, newest).way is Way.HASH:
+            for each in self._bounds(slot, self.bound_before(slot, newest)):
+                if (key.column, key.sign, key.slot) == (each.column, each.sign[0], slot):
+                    return each
+        return None
 
     def _ordered(self) -> set[int]:
         """Queues in which the first event after another (or the last before it) is looked for."""
@@ -166,8 +208,23 @@ class Accesses:
 
     def tests_left(self, slot: int, newest: int | None) -> list[Test]:
         """Those at a slot that its index does not decide."""
-        bound = self.of(slot, newest).bound if slot >= 0 else None
-        return [each for each in self.tests_at(slot, newest) if bound is None or not bound.decides(each)]
+        found = self.tests_at(slot, newest)
+        if slot < 0:
+            return found
+        access = self.of(slot, newest)
+        if access.way is Way.HASH:
+            return [each for each in found if not self._is_chained(each, slot, access.partner)]
+        return [each for each in found if access.bound is None or not access.bound.decides(each)]
+
+    def _is_chained(self, test: Test, slot: int, partner: int) -> bool:
+        """It says that the value of the slot is that of its partner, for which its chain is chosen: equal values, and only
+        those, have equal numbers."""
+        return test.equal is not None and all(
+            each in (slot, partner)
+            and each in self.shape.equal_slots
+            and self.shape.equal[self.shape.queue_of_slot[each]] == value
+            for each, value in test.equal
+        )
 
     @cached_property
     def explosive(self) -> list[int | None]:
@@ -201,7 +258,7 @@ class Accesses:
             if newest in self.explosive:  # a reduced search has the newest event in a node too
                 read |= {(column, -1) for test in self.shape.tests for column, _ in columns_read(test.condition)}
             for slot in (-1, *self.shape.singles):
-                bound = self.of(slot, newest).bound if slot >= 0 else None
+                bound = (self.of(slot, newest).bound or self.chain_bound(slot, newest)) if slot >= 0 else None
                 tested = [each.condition for each in self.tests_left(slot, newest)] + ([bound.value] if bound else [])
                 found = {pair for each in tested for pair in columns_read(each)}
                 read |= {(column, there) for column, there in found if there != mine}
@@ -219,6 +276,13 @@ class Accesses:
             return True
         eased = [(o.after, o.before) if not shape.recent else (o.before, o.after) for o in shape.orders]
         return any(mine == slot and other in later for mine, other in eased)
+
+
+def _short_key(column: ValueColumn) -> ShortKey | None:
+    if column.is_double:
+        return ShortKey.UPPER
+    narrow = isinstance(column.expression, Field) and column.expression.kind in (Kind.INT, Kind.DATE)
+    return ShortKey.ENTIRE if narrow else None
 
 
 def leaves_loose(shape: Shape) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
 from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Refused, Shape
 from fairlead.model.events.types import Catalogue, Kind
-from fairlead.model.expressions.expression import Compare, Expression, Field, at_slot_zero, slots_of
+from fairlead.model.expressions.expression import Compare, Expression, Field, Predicate, at_slot_zero, slots_of
 
 NUMBERED_APART = frozenset({Kind.STRING, Kind.BINARY, Kind.DECIMAL})
 """Numbered apart from whole numbers and what is counted as them (keys.py)."""
@@ -35,6 +35,18 @@ def _compared(shape: Shape) -> Iterator[tuple[Compare, str]]:
             for atom in predicate.condition.terms[0]:
                 if isinstance(atom, Compare) and slots_of(atom.left) and slots_of(atom.right):
                     yield atom, predicate.text
+
+
+def equality_of(predicate: Predicate) -> tuple[Node, Node] | None:
+    """The two values, each of one slot, that are equal where the predicate is true and only there."""
+    terms = predicate.condition.terms
+    if len(terms) != 1 or len(terms[0]) != 1 or not isinstance(atom := terms[0][0], Compare) or atom.operator != "=":
+        return None
+    left, right = slots_of(atom.left), slots_of(atom.right)
+    if len(left) != 1 or len(right) != 1 or left == right or not _same_kind(atom):
+        return None
+    (a,), (b,) = left, right
+    return (a, at_slot_zero(atom.left)), (b, at_slot_zero(atom.right))
 
 
 def equal_class(shape: Shape) -> tuple[dict[int, Expression], frozenset[int], str]:

@@ -69,6 +69,8 @@ class Test:
     text: str = ""
     """What people wrote."""
     link: Sides | None = None
+    equal: tuple[tuple[int, Expression], tuple[int, Expression]] | None = None
+    """It is that two values are equal, each of one slot (slot 0 stands for it in the expression)."""
 
 
 @dataclass(frozen=True)

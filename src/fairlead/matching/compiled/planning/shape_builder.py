@@ -14,7 +14,7 @@ from itertools import combinations
 
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.runs.run_words import is_outside
-from fairlead.matching.compiled.planning.comparisons import add_tables, bounds_of, equal_class
+from fairlead.matching.compiled.planning.comparisons import add_tables, bounds_of, equal_class, equality_of
 from fairlead.matching.compiled.planning.folds.fold_plan import fold_plan_of
 from fairlead.matching.compiled.planning.join_conditions import Across
 from fairlead.matching.compiled.planning.runs.run_plan import run_plan_of
@@ -69,7 +69,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         if not predicate.is_unary and branch.runs.keys().isdisjoint(predicate.slots):
             condition = _condition(across, predicate)
             sides = across.sides(predicate.condition)
-            shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides))
+            shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides, equality_of(predicate)))
     pairs = [(pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
     shape.orders += [Order(*pair, word) for pair, word in pairs if branch.runs.keys().isdisjoint(pair)]
     if overlapping(branch, catalogue):

@@ -11,6 +11,7 @@ Takes: the conditions of each branch on one slot, and a batch. Gives: pairs of a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,17 @@ def _comparable(side: Kind, literal: Kind, sign: str) -> bool:
     return (side in WHOLE and literal in WHOLE) or (side is Kind.DOUBLE and literal in (Kind.DOUBLE, Kind.INT))
 
 
+class SlotConditions:
+    """The conditions of a branch on the event at one slot alone, which is slot 0 in them."""
+
+    def __init__(self, conditions: list[Condition]) -> None:
+        self.conditions = conditions
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        return interval_of(self.conditions)
+
+
 class IntervalGroup:
     """Branches whose conditions are intervals of one expression."""
 
@@ -145,16 +157,16 @@ def stretches(
 class Accepted:
     """The conditions of each branch of a family on the events of one slot."""
 
-    def __init__(self, conditions: list[list[Condition]]) -> None:
+    def __init__(self, conditions: list[SlotConditions]) -> None:
         by_expression: dict[Expression, tuple[list[int], list[Interval]]] = {}
         self.everything: list[int] = []
         self.others: list[tuple[int, list[Condition]]] = []
         for member, each in enumerate(conditions):
-            interval = interval_of(each)
-            if not each:
+            interval = each.interval
+            if not each.conditions:
                 self.everything.append(member)
             elif interval is None:
-                self.others.append((member, each))
+                self.others.append((member, each.conditions))
             else:
                 members, intervals = by_expression.setdefault(interval.expression, ([], []))
                 members.append(member)

@@ -85,6 +85,20 @@ class KernelBatch:
         """The rows of the batch at which the events of a type stand."""
         return self.columns.places[name]
 
+    def together(self, names: Sequence[str]) -> list[npt.NDArray[np.int64]]:
+        """The rows of several types as those of one: of each type, the numbers that its rows have among all of them."""
+        return self._once(("together", tuple(names)), lambda: self._together(names))  # type: ignore[no-any-return]
+
+    def _together(self, names: Sequence[str]) -> list[npt.NDArray[np.int64]]:
+        places = [self.places(name) for name in names]
+        if sum(map(len, places)) == len(self):
+            return places
+        among = np.zeros(len(self), dtype=np.int64)
+        for each in places:
+            among[each] = 1
+        np.cumsum(among, out=among)
+        return [among[each] - 1 for each in places]
+
     def holds(self, name: str, conditions: Sequence[Condition]) -> Mask | None:
         """Where all conditions hold; None for no condition."""
         if not conditions:

@@ -53,7 +53,7 @@ class BranchMatches:
     start: Words | None = None
     """For what ended in a sequence: the first row of the search, by which those of one deadline are ordered."""
 
-    def taken(self, mask: npt.NDArray[np.bool_] | Words) -> BranchMatches:
+    def taken(self, mask: npt.NDArray[np.bool_] | Words | slice) -> BranchMatches:
         """Some of them, of one branch, or all in another order."""
         due, born, start = (None if each is None else each[mask] for each in (self.due, self.born, self.start))
         return BranchMatches(self.at[mask], self.refs[mask], due, born=born, start=start)

@@ -29,10 +29,11 @@ from fairlead.matching.compiled.codegen.arguments import (
     pair_bucket,
 )
 from fairlead.matching.compiled.codegen.kernel_names import KEY_TABLE, KEY_VALUES, TOLD, kbase
+from fairlead.matching.compiled.planning.identity_cache import IdentityCache
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.planning.sequences.running_values import is_plain
 from fairlead.matching.compiled.planning.shape import Lane, Shape, ValueColumn, every_bit
-from fairlead.matching.compiled.running.acceptance import Accepted
+from fairlead.matching.compiled.running.acceptance import Accepted, SlotConditions
 from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch, Mask
 from fairlead.matching.compiled.running.keys import (
     KeyNumbering,
@@ -72,12 +73,17 @@ class LaneColumns:
         return made | {names.column(number): each for number, each in self.values.items()}
 
 
-def joined(parts: Sequence[LaneColumns], order: npt.NDArray[np.int64]) -> LaneColumns:
-    """Rows of several types as those of one lane."""
+def joined(parts: Sequence[LaneColumns], places: Sequence[npt.NDArray[np.int64]]) -> LaneColumns:
+    """Rows of several types as those of one lane. `places`: of the rows of each type, where they stand in the lane."""
+    size = sum(map(len, places))
 
     def one(columns: Sequence[Column]) -> Column:
-        whole = np.concatenate(columns)
-        return whole[order] if len(whole) else whole
+        if not any(map(len, columns)):
+            return np.concatenate(columns)
+        made = np.empty(size, dtype=np.result_type(*columns))
+        for column, mine in zip(columns, places, strict=True):
+            made[mine] = column
+        return made
 
     return LaneColumns(
         one([each.time for each in parts]),
@@ -118,15 +124,12 @@ class KernelInput:
     def __init__(self, shape: Shape, branches: Sequence[Branch], keys: KeyNumbering | None = None) -> None:
         self.shape, self.branches = shape, list(branches)
         self.paired = shape.paired or len(self.branches) > 1
-        slots = range(shape.size)
-        self.unary = [
-            [[own(p.condition) for p in each.predicates if p.slots == (slot,) and is_plain(p)] for slot in slots]
-            for each in self.branches
-        ]
+        alone = [conditions_alone(each) for each in self.branches]
+        self.unary = [[each.conditions for each in mine] for mine in alone]
         noting = self.branches[0].noting
         self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in noting]
         several = len(self.branches) > 1
-        self.accepted = [Accepted([each[slot] for each in self.unary]) for slot in slots] if several else []
+        self.accepted = [Accepted(list(each)) for each in zip(*alone, strict=True)] if several else []
         self.keys = keys or KeyNumbering(max((len(lane.key) for lane in shape.lanes), default=0))
         self.member_keys = WholeNumbering()
         """Pairs of key and branch, in a family."""
@@ -184,7 +187,7 @@ class KernelInput:
             every = every_bit(self.shape, lane)
             full = [np.full(len(batch.rows[name]), every, dtype=np.int64) for name in present]
             each = [one if len(one.bits) else replace(one, bits=bits) for one, bits in zip(each, full, strict=True)]
-        return joined(each, np.argsort(np.concatenate([batch.places(name) for name in present]), kind="stable"))
+        return joined(each, batch.together(present))
 
     def _no_rows(self, lane: Lane) -> LaneColumns:
         none = np.zeros(0, dtype=self.shape.whole_key or np.int32) if not self.paired else NO_NUMBER
@@ -366,6 +369,20 @@ class KernelInput:
                 found.append((within_lane[rows], np.full(len(rows), member, dtype=np.int64), own_bits))
         one, two, three = (np.concatenate(each) for each in zip(*found, strict=True))
         return one, two, three
+
+
+_ALONE: IdentityCache[list[SlotConditions]] = IdentityCache()
+
+
+def conditions_alone(branch: Branch) -> list[SlotConditions]:
+    """By slot."""
+    return _ALONE.of(
+        branch,
+        lambda: [
+            SlotConditions([own(p.condition) for p in branch.predicates if p.slots == (slot,) and is_plain(p)])
+            for slot in range(len(branch.slots))
+        ],
+    )
 
 
 def own(condition: Condition) -> Condition:

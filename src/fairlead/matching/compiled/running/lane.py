@@ -18,6 +18,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.machine_code.compiler import unmade
 from fairlead.matching.compiled.machine_code.interruption import Check, Interruption
 from fairlead.matching.compiled.planning.family import sharing_key
+from fairlead.matching.compiled.planning.identity_cache import IdentityCache
 from fairlead.matching.compiled.running.batch import KernelBatch, Prepared
 from fairlead.matching.compiled.running.branch import BranchMatches, Form, KernelBranch, form_of, key_kinds
 from fairlead.matching.compiled.running.delivery_limit import limits_of
@@ -284,8 +285,15 @@ Group = list[tuple[FamilyMember, Branch]]
 """The branches of a family."""
 
 
+_GROUPS: IdentityCache[list[Group]] = IdentityCache()
+
+
 def grouped(plan: Plan, depths: dict[str, int]) -> list[Group]:
     """The families of a plan, in the order of the text."""
+    return _GROUPS.of(plan, lambda: _grouped(plan, depths))
+
+
+def _grouped(plan: Plan, depths: dict[str, int]) -> list[Group]:
     groups: dict[Hashable, Group] = {}
     for number, subscription in enumerate(plan.subscriptions):
         for at, branch in enumerate(subscription.branches):

@@ -16,7 +16,7 @@ from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
 
 NEVER = np.iinfo(np.int64).min
-"""The clock of a key that has seen nothing."""
+"""The clock of a key that has seen nothing; no key of an index is below it either."""
 LATEST = np.iinfo(np.int64).max
 LINE = 64
 """Bytes in a line of the processor's cache."""
@@ -25,8 +25,8 @@ HEAD, TAIL, COUNT, ROOT = range(4)
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `keys`."""
 ARRAYS = (
-    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "least_keys", "rows", "waiting", "heap", "counters",
-    "scratch", "members", "chosen", "different", "kept", "kept_table",
+    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "chain_least", "least_keys", "rows", "waiting",
+    "heap", "counters", "scratch", "members", "chosen", "different", "kept", "kept_table",
 )  # fmt: skip
 """The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 
@@ -46,6 +46,7 @@ class Pool:
         self.rows = np.zeros((0, 2 * ROW), dtype=np.int32)
         self.keys = np.zeros((0, 4), dtype=np.int64)
         self.chains = np.zeros((0, 2), dtype=np.int32)
+        self.chain_least = np.zeros(0, dtype=np.int64)
         self.least_keys = np.zeros(0, dtype=np.int64)
         self.waiting = np.zeros((0, 6 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
@@ -72,6 +73,8 @@ class Pool:
         self.key_count = max(self.key_count, keys)
         if buckets * self.queues_per_key > len(self.chains):
             self.chains = grown(self.chains, max(16, 2 * buckets) * self.queues_per_key, (-1, -1))
+            more = len(self.chains) - len(self.chain_least) if self.layout.chain_keyed else 0
+            self.chain_least = np.concatenate([self.chain_least, np.full(more, NEVER)])
         nodes += self.queued_count() + self.waiting_count() * self.size
         if self.layout.rowed and min(nodes // 2, len(self.queues)) > len(self.rows):
             self.rows = longer(self.rows, nodes)

@@ -122,7 +122,7 @@ def _keep_buckets(branch: KernelBranch, instance: npt.NDArray[np.int64] | None) 
     pool.chain_links[nodes, at] = _new_numbers(used)[numbers]
     kept = np.flatnonzero(used)
     rows = (kept[:, None] * pool.queues_per_key + np.arange(pool.queues_per_key)).reshape(-1)
-    pool.chains = pool.chains[rows].copy()
+    pool.chains, pool.chain_least = pool.chains[rows].copy(), pool.chain_least[rows[: len(pool.chain_least)]].copy()
     if not branch.is_keyed:
         branch.equal_values.keep(used)
         return

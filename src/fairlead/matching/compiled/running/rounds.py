@@ -144,9 +144,19 @@ def ranks_of(decisions: list[tuple[int, BranchMatches]]) -> list[Words]:
 def in_order_of_decision(branch: int, found: BranchMatches) -> BranchMatches:
     """What deadlines decided in one branch, where nothing else is decided: by row, deadline and rank."""
     assert found.due is not None
+    if found.start is not None and _is_sorted(found.at, found.due, found.start):
+        return found
     (ranks,) = ranks_of([(branch, found)])
     order = np.lexsort((ranks, found.due, found.at))
     return found if (order[1:] > order[:-1]).all() else found.taken(order)
+
+
+def _is_sorted(*columns: Words) -> bool:
+    """Whether the rows of these columns rise, or repeat, as tuples."""
+    rises = np.ones(max(len(columns[0]) - 1, 0), dtype=bool)
+    for each in reversed(columns):
+        rises = (each[1:] > each[:-1]) | ((each[1:] == each[:-1]) & rises)
+    return bool(rises.all())
 
 
 def before_events(at: Words) -> Words:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fairlead.matching.compiled.codegen.counters import FRESH, HEAP, QUEUED, WAIT_FRESH
 from fairlead.matching.compiled.codegen.deadlines import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
+from fairlead.matching.compiled.planning.access import ShortKey
 from fairlead.matching.compiled.planning.shape import Lane, every_bit
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
@@ -56,6 +57,8 @@ class Loading:
         self.pool.counters[FRESH], self.pool.counters[QUEUED] = len(self.words), self.queued
         self.pool.nodes[: len(self.words)] = 0
         self.pool.nodes[: len(self.words), self.layout["REF"]] = self.words
+        self.short = np.zeros(len(self.words), dtype=np.int32)
+        """Keys along the chains of the hash index, as far as 32 bits hold them."""
         for lane, queue, name, nodes, inner in self.found:
             self._fill(lane, queue, name, nodes, inner)
         # 3. what lies across them
@@ -110,6 +113,10 @@ class Loading:
                 if number in layout.place_of_column:
                     words = values[number].view(np.int64) if column.is_double else values[number]
                     stored[nodes, layout.place_of_column[number]] = words
+        chained = self.kernel.source.accesses.chained.get(queue)
+        if chained is not None and chained.form is not None:
+            keys = sortable(values[chained.column], chained.sign)
+            self.short[nodes] = keys >> 32 if chained.form is ShortKey.UPPER else keys
         tree = self.kernel.source.accesses.trees.get(queue)
         if tree is not None and tree.column is not None:
             keys = sortable(values[tree.column], tree.sign)
@@ -156,6 +163,7 @@ class Loading:
         pool, at = self.pool, buckets * self.shape.stride + self.queue
         pool.chain_links[: len(buckets)] = -1
         pool.chain_links[: len(buckets), self.layout["BUCKET"]] = buckets
+        pool.chain_links[: len(buckets), self.layout["SHORT"]] = self.short
         nodes = np.flatnonzero(buckets >= 0)
         nodes = nodes[np.argsort(at[nodes], kind="stable")]
         if not len(nodes):

@@ -40,6 +40,7 @@ from fairlead.matching.compiled.representation.formulas import (
     call,
     choice,
     intrinsic,
+    negated,
     variables,
 )
 from fairlead.matching.compiled.representation.statements import KernelFunction
@@ -273,6 +274,22 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> KernelFunction:
         with code.when(NumberComparison(KEY[node], sign, x)):
             code.give(node)
     return code.function(seek_name(sign), node, x, root, NODES, LINKS, TREES)
+
+
+def descend(code: Code, fields: Fields, sign: str, node: Variable, x: Formula) -> None:
+    """From the root of a tree, returns the first of all whose key is below x, or NONE."""
+    AGG, KEY, LEFT, RIGHT = fields.take("AGG KEY LEFT RIGHT")
+    lower = Variable("lower", WHOLE)
+    with code.when(negated(NumberComparison(AGG[node], sign, x))):
+        code.give(NONE)
+    with code.loop():
+        code.assign(lower, LEFT[node])
+        with code.when(all_of(lower != NONE, NumberComparison(AGG[lower], sign, x))):
+            code.assign(node, lower)
+        with code.or_when(NumberComparison(KEY[node], sign, x)):
+            code.give(node)
+        with code.otherwise():
+            code.assign(node, RIGHT[node])
 
 
 def past(fields: Fields, name: str, back: bool) -> KernelFunction:

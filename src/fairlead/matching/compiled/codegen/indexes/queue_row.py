@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.indexes.ordered_index import sought
+from fairlead.matching.compiled.codegen.indexes.ordered_index import descend, sought
 from fairlead.matching.compiled.codegen.kernel_names import (
     COUNT,
     COUNTERS,
@@ -26,6 +26,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import (
+    HIGHEST,
     NONE,
     Constant,
     NumberComparison,
@@ -75,7 +76,7 @@ def rowed_function(fields: Fields) -> KernelFunction:
 def first(fields: Fields, sign: str) -> KernelFunction:
     """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
     KEY, NEXT = fields.take("KEY NEXT")
-    at, x, high, i, n, row = variables("at x high i n row")
+    at, x, high, i, n, node, row, lowest = variables("at x high i n node row lowest")
     code = Code()
     code.assign(row, QUEUES[at, ROW_OF])
     with code.when(row == NONE):
@@ -84,6 +85,12 @@ def first(fields: Fields, sign: str) -> KernelFunction:
         code.assign(row, call("rowed", at, QUEUES, LINKS, ROWS, COUNTERS))
     code.assign(high, x >> 32)
     code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
+    code.assign(lowest, HIGHEST)
+    with code.when(n == ROW):  # a full row is compared as a whole: the processor does so with several numbers at once
+        with code.count(i, ROW):
+            code.assign(lowest, intrinsic("min", lowest, ROWS[row, i]))
+        with code.when(lowest > high):
+            code.assign(n, 0)
     with code.count(i, n):
         with code.when(
             all_of(ROWS[row, i] <= high, any_of(ROWS[row, i] < high, NumberComparison(KEY[ROWS[row, ROW + i]], sign, x)))
@@ -92,7 +99,10 @@ def first(fields: Fields, sign: str) -> KernelFunction:
             code.give(ROWS[row, ROW + i])
     with code.when(QUEUES[at, COUNT] <= ROW):
         code.give(NONE)
-    code.give(sought(sign, NEXT[ROWS[row, Constant(ROW) + ROW - 1]], x, QUEUES[at, ROOT]))
+    code.assign(node, QUEUES[at, ROOT])
+    with code.when(node == NONE):
+        code.give(sought(sign, NEXT[ROWS[row, Constant(ROW) + ROW - 1]], x, node))
+    descend(code, fields, sign, node, x)  # none in the row is the one, so the first of all is the first after it
     return code.function(row_name(sign), at, x, QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS)
 
 
@@ -105,7 +115,7 @@ def enter_row(code: Code, fields: Fields, at: Variable, entry: Variable) -> None
 
 def leave_row(code: Code, fields: Fields, at: Variable, first: Variable, last: Variable) -> None:
     """A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
-    HIGH, NEXT = fields.take("HIGH NEXT")
+    HIGH, NEXT, REF = fields.take("HIGH NEXT REF")
     i, more, n, row = variables("i more n row")
     code.assign(row, QUEUES[at, ROW_OF])
     with code.when(row != NONE):
@@ -114,18 +124,17 @@ def leave_row(code: Code, fields: Fields, at: Variable, first: Variable, last: V
             code.assign(QUEUES[at, ROW_OF], NONE)
             code.assign(ROWS[row, 0], counter("SPARE"))
             code.assign(counter("SPARE"), row)
-        with code.otherwise():
+        with code.or_when(any_of(QUEUES[at, COUNT] <= ROW, REF[first] <= REF[ROWS[row, Constant(ROW) + ROW - 1]])):
             code.assign(i, counter("HINT"))
             with code.when(any_of(i >= n, ROWS[row, ROW + i] != first)):
                 code.assign(i, 0)
-                with code.loop(all_of(i < n, ROWS[row, ROW + i] != first)):
+                with code.loop(ROWS[row, ROW + i] != first):
                     code.increase(i)
-            with code.when(i < n):
-                code.assign(more, choice(NEXT[ROWS[row, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
-                with code.loop(i < n - 1):
-                    code.assign(ROWS[row, i], ROWS[row, i + 1])
-                    code.assign(ROWS[row, ROW + i], ROWS[row, ROW + i + 1])
-                    code.increase(i)
-                with code.when(more != NONE):
-                    code.assign(ROWS[row, i], HIGH[more])
-                    code.assign(ROWS[row, ROW + i], more)
+            code.assign(more, choice(NEXT[ROWS[row, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
+            with code.loop(i < n - 1):
+                code.assign(ROWS[row, i], ROWS[row, i + 1])
+                code.assign(ROWS[row, ROW + i], ROWS[row, ROW + i + 1])
+                code.increase(i)
+            with code.when(more != NONE):
+                code.assign(ROWS[row, i], HIGH[more])
+                code.assign(ROWS[row, ROW + i], more)

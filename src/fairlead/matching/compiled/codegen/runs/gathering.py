@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.kernel_names import HEAD, QUEUES, TAIL, bound_to, found, k, w
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.runs import run_values
@@ -149,10 +150,14 @@ class Gathering:
             self._find_last(code, run, tests)
         else:
             code.assign(node, QUEUES[queue, HEAD])
+        plain = not tests and not values  # a copy of words: it only counts
+        if plain:
+            code.assign(taken, end)
         with code.loop(node != NONE):
-            count_step(code)
-            with code.when(is_halted()):
-                code.give(0)
+            if not plain:
+                count_step(code)
+                with code.when(is_halted()):
+                    code.give(0)
             if run.before:
                 with code.when(self.ref[node] >= high):
                     code.leave()
@@ -167,6 +172,8 @@ class Gathering:
                     with code.when(end - first_of(slot) == run.most):
                         code.leave()
             code.assign(node, links[node])
+        if plain:
+            code.decrease(counter("STEPS"), end - taken)
         for value in values:
             run_values.close(code, value)
         code.assign(end_of(slot), end)

@@ -29,6 +29,7 @@ from fairlead.matching.compiled.codegen.indexes.hash_index import HashIndex
 from fairlead.matching.compiled.codegen.indexes.ordered_index import key_of, sought
 from fairlead.matching.compiled.codegen.indexes.queue_row import row_name
 from fairlead.matching.compiled.codegen.kernel_names import (
+    CHAIN_LEAST,
     CHAIN_LINKS,
     CHAINS,
     CHOSEN,
@@ -49,11 +50,13 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     b,
     bk,
     bound_to,
+    chain_of,
     count,
     found,
     free,
     fresh,
     k,
+    least_of,
     lowest_of,
     sought_at,
     tm,
@@ -73,6 +76,7 @@ from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import replaced, uses_of
 from fairlead.matching.compiled.representation.formulas import (
     FALSE,
+    HIGHEST,
     NONE,
     TRUE,
     Argument,
@@ -85,6 +89,7 @@ from fairlead.matching.compiled.representation.formulas import (
     SlotField,
     Variable,
     all_of,
+    any_of,
     as_float,
     bit,
     call,
@@ -93,8 +98,8 @@ from fairlead.matching.compiled.representation.formulas import (
 from fairlead.matching.compiled.representation.statements import KernelFunction
 
 STATE: tuple[Variable | Array, ...] = (
-    free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
-    PLANS, MEMBERS, CHOSEN, found, written, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT,
+    free, fresh, QUEUES, CHAINS, CHAIN_LEAST, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS,
+    SCRATCH, PLANS, MEMBERS, CHOSEN, found, written, OUT_MEMBERS, OUT_LENGTHS, DIFFERENT, KEPT,
 )  # fmt: skip
 
 
@@ -108,7 +113,7 @@ class Searching:
         """The functions that searches call."""
         self.nothing: Formula = count if shape.every else Constant(0) if shape.runs else FALSE
         """What a search gives that has found nothing, or all."""
-        self.hash_index = HashIndex(shape, layout)
+        self.hash_index = HashIndex(shape, accesses, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
         self.noted = NotedSearch(layout, self.at, self.placed)
         self.gathering = Gathering(shape, accesses, layout, self.placed)
@@ -193,6 +198,10 @@ class Searching:
             return
         if slot in self.accesses.chosen_bits:
             tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
+        bound = self.accesses.chain_bound(slot, newest)
+        form = self.accesses.chained[self.shape.queue_of_slot[slot]].form if bound is not None else None
+        if bound is not None and form is not None and not self._along(slot, newest):
+            tests.insert(0, self.hash_index.may_satisfy(bound_to(slot), sought_at(slot), bound, form))
         self._start(code, access, newest)
         bounded = inner and not once and newest in self.semijoins.first
         last = slot == max(self.opened(newest)) and not any(each.searched for each in self.shape.noted) and not self.shape.runs
@@ -200,7 +209,14 @@ class Searching:
         if innermost:  # it only counts: asking would cost it a tenth
             code.assign(walked, 0)
             blocks.callback(code.decrease, counter("STEPS"), walked)
+        least = self._chain_key(slot, newest)
+        if least is not None:
+            code.assign(least_of(slot), HIGHEST)
+            blocks.callback(self._note_least, code, slot)
         blocks.enter_context(code.loop(bound_to(slot) != NONE))
+        if least is not None:
+            with code.when(least < least_of(slot)):
+                code.assign(least_of(slot), least)
         if innermost:
             code.increase(walked)
         elif bounded:
@@ -357,9 +373,7 @@ class Searching:
         if follows and slot - 1 in shape.equal_slots:
             code.assign(node, self.hash_index.step(bound_to(slot - 1)))
             return
-        is_newest = newest is not None and access.partner == shape.newest_slot(newest)
-        number = bk if is_newest else self.hash_index.number_of(bound_to(access.partner))
-        self.hash_index.start(code, node, number, shape.queue_of_slot[slot])
+        self._enter_chain(code, access, newest)
         if follows:
             before = NumberComparison(self.ref[node], ">=" if shape.recent else "<=", self.ref[bound_to(slot - 1)])
             with code.loop(all_of(node != NONE, before)):
@@ -368,6 +382,41 @@ class Searching:
                 else:
                     count_step(code)
                 code.assign(node, self.hash_index.step(node))
+
+    def _enter_chain(self, code: Code, access: Access, newest: int | None) -> None:
+        """The first event of the chain, unless none of it can satisfy the comparison whose least value is known."""
+        shape, slot, node = self.shape, access.slot, bound_to(access.slot)
+        is_newest = newest is not None and access.partner == shape.newest_slot(newest)
+        number = bk if is_newest else self.hash_index.number_of(bound_to(access.partner))
+        self.hash_index.start(code, node, number, shape.queue_of_slot[slot], chain_of(slot))
+        bound = self.accesses.chain_bound(slot, newest)
+        if bound is not None:
+            column, value, x = shape.columns[bound.column], self.placed(bound.value, newest), sought_at(slot)
+            code.assign(x, key_of(value, column.is_double, bound.sign))
+            below = NumberComparison(CHAIN_LEAST[chain_of(slot)], "<=" if bound.sign.endswith("=") else "<", x)
+            beyond: list[Formula] = [negated(below), *([value != value] if column.is_double else [])]
+            with code.when(all_of(node != NONE, any_of(*beyond))):
+                code.assign(node, NONE)
+
+    def _along(self, slot: int, newest: int | None) -> bool:
+        """The slot continues along the chain of the one before it."""
+        follows = self.shape.follows(slot) and not self._after_newest(slot, newest)
+        return follows and slot - 1 in self.shape.equal_slots
+
+    def _chain_key(self, slot: int, newest: int | None) -> Formula | None:
+        """Of an event at the slot, where its chain is walked from the beginning: what the least is known of."""
+        bound = self.accesses.chain_bound(slot, newest)
+        if bound is None or (self.shape.follows(slot) and not self._after_newest(slot, newest)):
+            return None
+        column = self.shape.columns[bound.column]
+        stored = key_of(self.placed(SlotColumn(bound.column, slot), newest), column.is_double, bound.sign)
+        form = self.accesses.chained[self.shape.queue_of_slot[slot]].form
+        return self.hash_index.key_at(bound_to(slot), stored, form)
+
+    def _note_least(self, code: Code, slot: int) -> None:
+        """A chain was walked to its end."""
+        with code.when(all_of(bound_to(slot) == NONE, least_of(slot) < HIGHEST)):
+            code.assign(CHAIN_LEAST[chain_of(slot)], least_of(slot))
 
     def _order_tests(self, slot: int, newest: int | None) -> list[Formula]:
         """What THEN asks of this slot and those bound before it; the newest event stands after all others anyway."""

@@ -89,8 +89,13 @@ class SearchState:
         self.members += [era, *([late_start] if plan.limited else [])] if plan.remembered else []
 
     @property
+    def columns(self) -> int:
+        """The first columns of SEARCHES: DUE and PLACE are not there where no time decides."""
+        return len(NAMES) if self.shape.waits else DUE
+
+    @property
     def search_width(self) -> int:
-        return _even(len(NAMES) + len(self.saved) + len(self.members))
+        return _even(self.columns + len(self.saved) + len(self.members))
 
     @property
     def frame_width(self) -> int:
@@ -114,15 +119,15 @@ class SearchState:
         code.assign(pc, of_search(k, PC))
         code.assign(frame, of_search(k, FRAME))
         code.assign(bottom, of_search(k, BOTTOM))
-        for at, each in enumerate((*self.saved, *self.members), len(NAMES)):
-            code.assign(each, _read(of_search(k, at), each))
+        for at, each in enumerate((*self.saved, *self.members), self.columns):
+            code.assign(each, _read(_saved(at), each))
 
     def pause(self, code: Code) -> None:
         code.assign(of_search(k, PC), pc)
         code.assign(of_search(k, FRAME), frame)
         code.assign(of_search(k, BOTTOM), bottom)
-        for at, each in enumerate((*self.saved, *self.members), len(NAMES)):
-            code.assign(of_search(k, at), _kept(each, each))
+        for at, each in enumerate((*self.saved, *self.members), self.columns):
+            code.assign(_saved(at), _kept(each, each))
 
     # Choice points
 
@@ -177,6 +182,11 @@ class SearchState:
         self.pause(code)
         code.give(0)
         return code.function("search_anew", k, SEARCHES, FRAMES, COUNTERS, rare=True)
+
+
+def _saved(column: int) -> ArrayElement:
+    """A variable of the key's search."""
+    return SEARCHES[k, Constant(column)]
 
 
 def _read(place: ArrayElement, variable: Variable) -> Formula:

@@ -21,7 +21,7 @@ def failed_name(slot: int) -> str:
 
 class SequenceLayout(Layout):
     def __init__(self, shape: Shape) -> None:
-        self.keyed, self.rowed, self.kept_width = False, False, 0
+        self.keyed, self.rowed, self.chain_keyed, self.kept_width = False, False, False, 0
         assert shape.sequence is not None
         words = ["links", "marks", "REF", "BITS", *(["TIME"] if shape.timed else [])]
         self.failed = [failed_name(slot) for slot in sorted({*shape.sequence.remembered.values()})]

@@ -14,7 +14,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     COUNTERS,
     FRAMES,
     HEAD,
-    LISTED,
     QUEUES,
     SEARCHES,
     TAIL,
@@ -39,7 +38,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 from fairlead.matching.compiled.codegen.key_number import number_key
 from fairlead.matching.compiled.codegen.sequences.search_machine import SearchMachine
 from fairlead.matching.compiled.codegen.sequences.search_state import LOWEST, PC, of_search
-from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, NOT_FIRED, fired, now
+from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME, NOT_FIRED, fired, is_due, now
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.codegen.sequences.stepwise_machine import StepwiseMachine
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
@@ -50,7 +49,6 @@ from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     Array,
-    Formula,
     all_of,
     as_bits,
     call,
@@ -162,7 +160,7 @@ class SequenceLoop:
             code.assign(limit, LOWEST)
             with code.when(told):
                 code.assign(limit, TOLD[i])
-        with code.when(self._is_due(limit)):
+        with code.when(is_due(limit)):
             code.call("fire", *(limit if each.name == "due_before" else each for each in self.fire.parameters))
             self._stop_if_full(code)
         if lane.timed:
@@ -170,10 +168,6 @@ class SequenceLoop:
                 code.assign(late, tm < counter("SEEN"))
                 with code.when(tm > counter("SEEN")):
                     code.assign(counter("SEEN"), tm)
-
-    @staticmethod
-    def _is_due(time: Formula) -> Formula:
-        return all_of(counter("HEAP") > 0, LISTED[0] < time)
 
     @staticmethod
     def _stop_if_full(code: Code) -> None:
@@ -258,7 +252,7 @@ class SequenceLoop:
         """The end of a finite input: `until` says up to when nothing more comes."""
         with code.when(all_of(reached == rows, counter("FULL") == 0, until > LOWEST)):
             if self.shape.waits:
-                with code.when(self._is_due(until)):
+                with code.when(is_due(until)):
                     code.assign(w, last)
                     code.call("fire", *(until if each.name == "due_before" else each for each in self.fire.parameters))
             else:

@@ -45,6 +45,9 @@ class SequenceKernel(KernelBranch):
         fired = both.due != NOT_FIRED
         if not fired.any():
             return BranchMatches(both.at, both.refs), both.taken(fired)
+        if fired.all():
+            made = both.taken(slice(0, 0))
+            return BranchMatches(made.at, made.refs), both
         made = both.taken(~fired)
         return BranchMatches(made.at, made.refs), both.taken(fired)
 
@@ -60,6 +63,7 @@ class SequenceKernel(KernelBranch):
             "searches": pool.searches,
             "frames": pool.frames,
             "listed": pool.listed,
+            "ring": pool.ring,
             "ranks": self.texts.ranks() if self.shape.ranked else np.zeros(0, dtype=np.int64),
             "out_ref": unwritten(members, np.int64, checked),
             "out_length": unwritten((relations, size), np.int64, checked),

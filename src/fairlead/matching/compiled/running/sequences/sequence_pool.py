@@ -16,7 +16,6 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     DUE,
     ERA,
     FRAME,
-    NAMES,
     PLACE,
     SearchState,
     clock,
@@ -25,7 +24,7 @@ from fairlead.matching.compiled.codegen.sequences.search_state import (
     top,
     walked,
 )
-from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import LAST_TIME
+from fairlead.matching.compiled.codegen.sequences.sequence_deadlines import IN_RING, LAST_TIME
 from fairlead.matching.compiled.codegen.sequences.sequence_layout import SequenceLayout
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.running.pool import HEAD, LATEST, NEVER, Numbers, Pool, grown, longer
@@ -37,15 +36,17 @@ class SequencePool(Pool):
     def __init__(self, shape: Shape, layout: SequenceLayout) -> None:
         super().__init__(1, shape.size, layout)
         self.state = SearchState(shape)
-        columns = [*range(len(NAMES)), *(each.name for each in (*self.state.saved, *self.state.members))]
+        columns = [*range(self.state.columns), *(each.name for each in (*self.state.saved, *self.state.members))]
         first = {FRAME: -1, BOTTOM: -1, DUE: LAST_TIME + 1, PLACE: -1}
         first |= {walked.name: -1, top.name: -1, clock.name: EARLIEST, offered.name: -1}  # type: ignore[dict-item]
         padded = [*columns, *[0] * (self.state.search_width - len(columns))]
         self.fresh = tuple(first.get(each, 0) if at else 0 for at, each in enumerate(padded))
+        self._dues = [DUE, PLACE] if shape.waits else []
         self._era = [at for at, each in enumerate(columns) if each == era.name]
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
         self.listed = np.zeros(0, dtype=np.int64)
+        self.ring = np.zeros((1, 2), dtype=np.int32)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys, and `nodes` more rows."""
@@ -54,6 +55,7 @@ class SequencePool(Pool):
             self.queues = grown(self.queues, wanted, (-1, -1, 0, -1))
             self.keys = grown(self.keys, wanted, (NEVER, 0, -1, LATEST))
             self.searches = grown(self.searches, wanted, self.fresh)
+            self.ring = grown(self.ring, wanted + 1, (0, 0))
             self.heap, self.listed = longer(self.heap, wanted), longer(self.listed, wanted)
         self.key_count = max(self.key_count, keys)
         self.room_for_nodes(nodes + self.queued_count())
@@ -69,7 +71,7 @@ class SequencePool(Pool):
 
     def search_anew(self) -> None:
         """All searches begin again: at the next row of their key, or where time alone can decide, before the next of all."""
-        kept = (DUE, PLACE, *self._era)
+        kept = (*self._dues, *self._era)
         self.searches[:] = np.where(np.isin(np.arange(self.searches.shape[1]), kept), self.searches, self.fresh)
         self.searches[:, self._era] += ERA
         self.frames = np.zeros((0, self.state.frame_width), dtype=np.int64)
@@ -79,26 +81,28 @@ class SequencePool(Pool):
         """Only these keys, all that have rows among them; `new_number`: of each key, -1 if it goes."""
         size = int(new_number.max(initial=-1)) + 1
         queues, keys, searches = self.queues[kept], self.keys[kept], self.searches[kept]
-        heap = new_number[self.heap[: int(self.counters[HEAP])]]
+        listed = new_number[np.flatnonzero(self.searches[:, PLACE] != -1)] if self._dues else np.zeros(0, dtype=np.int64)
         self.queues, self.keys = np.zeros((0, 4), dtype=np.int32), np.zeros((0, 4), dtype=np.int64)
         self.searches = np.zeros((0, self.state.search_width), dtype=np.int64)
-        self.heap = self.listed = np.zeros(0, dtype=np.int64)
+        self.heap, self.listed = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self.ring = np.zeros((1, 2), dtype=np.int32)
         self.key_count = 0
         self.room_for(max(size, 1), 0, 0, 0)
         numbers = new_number[kept]
         self.queues[numbers], self.keys[numbers], self.searches[numbers] = queues, keys, searches
         self.key_count = size
-        self._list_again(heap)
+        if self._dues:
+            self._list_again(listed[listed >= 0])
 
-    def _list_again(self, heap: Numbers) -> None:
-        """The heap of deadlines, without keys that have none."""
-        heap = heap[heap >= 0]
+    def _list_again(self, listed: Numbers) -> None:
+        """These keys in the order of their deadlines, without those that have none."""
         self.searches[:, PLACE] = -1
-        heap = heap[self.searches[heap, DUE] <= LAST_TIME]
-        heap = heap[np.argsort(self.searches[heap, DUE], kind="stable")]
-        self.searches[heap, PLACE] = np.arange(len(heap))
-        self.heap[: len(heap)], self.listed[: len(heap)] = heap, self.searches[heap, DUE]
-        self.counters[HEAP] = len(heap)
+        listed = listed[self.searches[listed, DUE] <= LAST_TIME]
+        listed = listed[np.argsort(self.searches[listed, DUE], kind="stable")]
+        self.searches[listed, PLACE] = IN_RING.value
+        rows = np.concatenate(([0], listed + 1, [0])).astype(np.int32)
+        self.ring[rows[:-1], 0], self.ring[rows[1:], 1] = rows[1:], rows[:-1]
+        self.counters[HEAP] = 0
 
     def rows_of(self, lanes: Sequence[int]) -> Numbers:
         """The rows that came by these lanes."""
