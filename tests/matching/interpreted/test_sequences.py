@@ -70,14 +70,10 @@ def test_starts_that_fail_late_do_not_search_their_rows_again(monkeypatch, patte
 
 
 def test_limits_that_move_with_every_row_are_not_kept():
-    plan = fairlead.compile(f"{TYPES}SUBSCRIPTION S MATCH A a+ NEXT B b")
-    opens, program = OpenSequences(), SequenceProgram(plan["S"], plan["S"].branches[0], plan.catalogue)
+    opens = OpenSequences()
     for key in (0, 1):
-        instance = Instance([[]], [])
-        instance.search = SequenceSearch(program)
-        instance.search.rows = [(Event(plan.catalogue["A"], (1, 1), Position(key), None), (0,))]
         for limit in range(5000) if key else (-1,):  # the limit of the first key stays the earliest
-            opens.put(0, key, instance, limit)
+            opens.put(0, key, Position(key), limit)
     assert len(opens.heap) < 100
     assert opens.first() == ((-1, (Position(0),), 0), 0)
 

@@ -73,16 +73,19 @@ def test_words_in_any_order_give_their_events(names: list[str], size: int, data:
     for store in (held, packed):
         taken = store.view().take(np.array(asked, dtype=np.int64))
         assert taken.events(CATALOGUE) == [expected[word] for word in asked]
-        column = taken.column(pa.int32(), {"A": 0, "B": 0, "Derived": 0})
+        column = taken.column(pa.int32(), {"A": (0,), "B": (0,), "Derived": (0,)})
         assert column.to_pylist() == [expected[word].row[0] if expected[word].row else None for word in asked]
         values, known = taken.times(CATALOGUE)
         times = [int(value) if there else None for value, there in zip(values, known, strict=True)]
         assert times == [expected[word].time for word in asked]
 
 
-KINDS = EventType(
-    "Every", tuple(Attribute(kind.name, DataType(kind, 20, 2) if kind is Kind.DECIMAL else DataType(kind)) for kind in Kind)
-)
+FORMS = {
+    Kind.DECIMAL: DataType(Kind.DECIMAL, 20, 2),
+    Kind.ARRAY: DataType(Kind.ARRAY, element=DataType(Kind.INT)),
+    Kind.STRUCT: DataType(Kind.STRUCT, fields=(Attribute("x", DataType(Kind.INT)), Attribute("s", DataType(Kind.STRING)))),
+}
+KINDS = EventType("Every", tuple(Attribute(kind.name, FORMS.get(kind, DataType(kind))) for kind in Kind))
 VALUES: dict[Kind, Any] = {
     Kind.BOOLEAN: True,
     Kind.INT: -7,
@@ -94,6 +97,8 @@ VALUES: dict[Kind, Any] = {
     Kind.TIMESTAMP: 5,
     Kind.DATE: 19_782,
     Kind.INTERVAL: -3,
+    Kind.ARRAY: (1, None, 3),
+    Kind.STRUCT: (None, "é"),
 }
 
 
