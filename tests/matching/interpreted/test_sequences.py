@@ -7,9 +7,7 @@ import pytest
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import UnsupportedError
-from fairlead.matching.interpreted.instance import Instance
 from fairlead.matching.interpreted.sequence_conjunction import OpenSequences, SequenceConjunction
-from fairlead.matching.interpreted.sequence_program import SequenceProgram
 from fairlead.matching.interpreted.sequence_search import SequenceSearch
 from fairlead.model.events.event import Event
 from fairlead.model.events.position import Position
