@@ -103,9 +103,9 @@ class Long(bytes):
 
 
 def a_state_beyond_two_gigabytes(folder: Path) -> None:
-    from fairlead.runtime.spark.stream.processors import _update
+    from fairlead.runtime.spark.stream.processors import update
 
-    _update(None, Long(), "what is remembered", "shorter windows")  # type: ignore[arg-type]
+    update(None, Long(), "what is remembered", "shorter windows")  # type: ignore[arg-type]
 
 
 def a_search_that_was_stopped(folder: Path) -> None:

@@ -10,20 +10,14 @@ from __future__ import annotations
 
 KINDS: dict[str, tuple[str, str]] = {
     "L": ("LanguageError", "The text of a rule does not parse, or does not fit the declared types."),
-    "D": (
-        "DataError",
-        'An event, a record or a file is invalid. `on_bad="skip"` (`--on-bad skip`) sets single bad records aside.',
-    ),
+    "D": ("DataError", 'An event, a record or a file is invalid. `on_bad="skip"` (`--on-bad skip`) sets single bad records aside.'),
     "S": ("StateError", "A stored state does not fit: it is damaged, or belongs to another version, plan or publisher."),
     "N": ("LogError", "The log or its server cannot do what you asked for now: not reachable, not permitted, full."),
     "U": ("UnsupportedError", "A runtime, or this installation, does not support what you asked for."),
     "A": ("UsageError", "An argument, option or request is invalid."),
-    "X": (
-        "InvariantError",
-        "An internal check failed. This is a bug in Fairlead: please report it with the facts in the message.",
-    ),
+    "X": ("InvariantError", "An internal check failed. This is a bug in Fairlead: please report it with the facts in the message."),
     "W": ("FairleadWarning", "Nothing is wrong, but the result is probably not what you meant, or costs more than necessary."),
-}
+}  # fmt: skip
 """By the letter that a code begins with. W001 to W099 are findings of lint (`plan.warnings`), from W101 on they are Python warnings."""
 
 CODES: dict[str, tuple[str, str]] = {

@@ -396,7 +396,5 @@ def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
 
 
 def _guarantee_line(guarantee: Guarantee) -> str:
-    why = f"{guarantee.clause}: {guarantee.reason}" if guarantee.clause else guarantee.reason
-    why += f"; fix: {guarantee.fix}" if guarantee.fix else ""
     source = f" [{guarantee.source}]" if guarantee.source else ""
-    return f"    {guarantee.property:<24} {guarantee.verdict:<13} {why}{source}".rstrip()
+    return f"    {guarantee.property:<24} {guarantee.verdict:<13} {guarantee.why}{source}".rstrip()

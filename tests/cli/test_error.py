@@ -28,7 +28,7 @@ def test_json_has_the_entry_or_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "fix"), [("D999", "codes from D001 to D042"), ("7", "lists all codes"), ("", "lists all codes")]
+    ("given", "fix"), [("D999", "codes from D001 to D043"), ("7", "lists all codes"), ("", "lists all codes")]
 )
 def test_a_code_that_does_not_exist_is_refused(given: str, fix: str) -> None:
     result = fairlead("error", given)

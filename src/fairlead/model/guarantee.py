@@ -51,6 +51,12 @@ class Guarantee:
     """The name of the stored trace that shows the loss (guarantees.counterexample_named)."""
 
     @builtins.property
+    def why(self) -> str:
+        """Which clause, why, and what to change, as far as each is known."""
+        found = f"{self.clause}: {self.reason}" if self.clause else self.reason
+        return f"{found}; fix: {self.fix}" if self.fix else found
+
+    @builtins.property
     def kept(self) -> bool:
         """Whether the property holds."""
         return self.verdict is Verdict.KEPT

@@ -9,8 +9,7 @@ from collections.abc import Hashable
 
 from fairlead.matching.compiled.planning.family import sharing_key
 from fairlead.matching.compiled.planning.shape import Shape
-from fairlead.matching.compiled.running.acceptance import interval_of
-from fairlead.matching.compiled.running.kernel_input import own
+from fairlead.matching.compiled.running.acceptance import interval_of, own
 from fairlead.model.expressions.expression import render
 from fairlead.model.plans.plan import Branch, Plan, Subscription
 

@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.planning.identity_cache import IdentityCache
+from fairlead.matching.compiled.planning.sequences.running_values import is_plain
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.keys import ValueNumbering
 from fairlead.model.events.types import Kind
-from fairlead.model.expressions.expression import Compare, Condition, Expression, Literal, slots_of
+from fairlead.model.expressions.expression import Compare, Condition, Expression, Literal, at_slot_zero, slots_of
+from fairlead.model.plans.plan import Branch
 
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -185,3 +188,21 @@ class Accepted:
         if not found:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
+
+
+_ALONE: IdentityCache[list[SlotConditions]] = IdentityCache()
+
+
+def conditions_alone(branch: Branch) -> list[SlotConditions]:
+    """By slot."""
+    return _ALONE.of(
+        branch,
+        lambda: [
+            SlotConditions([own(p.condition) for p in branch.predicates if p.slots == (slot,) and is_plain(p)])
+            for slot in range(len(branch.slots))
+        ],
+    )
+
+
+def own(condition: Condition) -> Condition:
+    return Condition(tuple(tuple(at_slot_zero(atom) for atom in term) for term in condition.terms))  # type: ignore[misc]

@@ -29,11 +29,9 @@ from fairlead.matching.compiled.codegen.arguments import (
     pair_bucket,
 )
 from fairlead.matching.compiled.codegen.kernel_names import KEY_TABLE, KEY_VALUES, TOLD, kbase
-from fairlead.matching.compiled.planning.identity_cache import IdentityCache
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
-from fairlead.matching.compiled.planning.sequences.running_values import is_plain
 from fairlead.matching.compiled.planning.shape import Lane, Shape, ValueColumn, every_bit
-from fairlead.matching.compiled.running.acceptance import Accepted, SlotConditions
+from fairlead.matching.compiled.running.acceptance import Accepted, conditions_alone, own
 from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch, Mask
 from fairlead.matching.compiled.running.keys import (
     KeyNumbering,
@@ -45,7 +43,7 @@ from fairlead.matching.compiled.running.keys import (
 )
 from fairlead.matching.compiled.running.vector import truth
 from fairlead.model.events.types import Kind
-from fairlead.model.expressions.expression import Condition, Expression, Field, at_slot_zero
+from fairlead.model.expressions.expression import Condition, Expression, Field
 from fairlead.model.plans.plan import Branch
 from fairlead.model.relations.identity import MINOR_BITS
 
@@ -369,24 +367,6 @@ class KernelInput:
                 found.append((within_lane[rows], np.full(len(rows), member, dtype=np.int64), own_bits))
         one, two, three = (np.concatenate(each) for each in zip(*found, strict=True))
         return one, two, three
-
-
-_ALONE: IdentityCache[list[SlotConditions]] = IdentityCache()
-
-
-def conditions_alone(branch: Branch) -> list[SlotConditions]:
-    """By slot."""
-    return _ALONE.of(
-        branch,
-        lambda: [
-            SlotConditions([own(p.condition) for p in branch.predicates if p.slots == (slot,) and is_plain(p)])
-            for slot in range(len(branch.slots))
-        ],
-    )
-
-
-def own(condition: Condition) -> Condition:
-    return Condition(tuple(tuple(at_slot_zero(atom) for atom in term) for term in condition.terms))  # type: ignore[misc]
 
 
 def _by_row(places: npt.NDArray[np.int64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

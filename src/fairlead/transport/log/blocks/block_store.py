@@ -21,7 +21,7 @@ from dataclasses import replace
 from fairlead.errors import LogError, StateError
 from fairlead.transport.log.blocks.block import Block
 from fairlead.transport.log.blocks.block_filter import Only
-from fairlead.transport.log.blocks.refused_append import Attempt, LogView, Next, is_same, verdict
+from fairlead.transport.log.blocks.refused_append import AppendAttempt, LogView, Next, is_same, verdict
 from fairlead.transport.log.blocks.repeats import without_repeats
 from fairlead.transport.log.blocks.room import require_room
 from fairlead.transport.log.names import order_type, topic_stream
@@ -43,7 +43,7 @@ async def stored_once(
     there was no answer for `patience` seconds."""
     require_room(block.topic, after, left=1)
     trying, doubts = Patience(patience), Patience(min(patience, DOUBT_SECONDS))
-    attempt, look = Attempt(block, after, after, shared, alone), False
+    attempt, look = AppendAttempt(block, after, after, shared, alone), False
     while True:
         silence = Unavailable("another attempt is under way")
         try:
@@ -66,7 +66,7 @@ async def stored_once(
         await trying.pause()
 
 
-async def _appended(log: Log, attempt: Attempt) -> Stored | None:
+async def _appended(log: Log, attempt: AppendAttempt) -> Stored | None:
     """The stored block; None if the log has refused it, or its readers reject it."""
     try:
         stored = Stored(await log.append(attempt.block, attempt.after), 0, attempt.block)  # 1
@@ -78,7 +78,7 @@ async def _appended(log: Log, attempt: Attempt) -> Stored | None:
     return None if judged.block.rejected else stored
 
 
-async def _view(log: Log, attempt: Attempt) -> LogView:
+async def _view(log: Log, attempt: AppendAttempt) -> LogView:
     block = attempt.block
     last = await log.last_of(block.topic, block.source, order_type(block.source, block.type))
     of_type = await log.last_block_of(block.topic, block.source, block.type)
@@ -86,7 +86,7 @@ async def _view(log: Log, attempt: Attempt) -> LogView:
     return LogView(0 if last is None else last.sequence, of_type, of_any, await first_kept(log, topic_stream(block.topic)))
 
 
-async def _ours_or_last(log: Log, attempt: Attempt, last: Stored) -> Stored:
+async def _ours_or_last(log: Log, attempt: AppendAttempt, last: Stored) -> Stored:
     """Our block, if it is stored before a later one of another writer; else that one. Of trimmed blocks, only the writer of the
     last one is known."""
     block, known = attempt.block, attempt.known

@@ -40,7 +40,7 @@ class LogView(NamedTuple):
     first: int
 
 
-class Attempt(NamedTuple):
+class AppendAttempt(NamedTuple):
     """`after`: what the append named. `known`: the sequence up to which the log has acknowledged blocks of the source.
     `shared`: several writers write the same blocks. `alone`: the sequences of all types continue one another."""
 
@@ -50,7 +50,7 @@ class Attempt(NamedTuple):
     shared: bool = False
     alone: bool = False
 
-    def again(self, last: int) -> Attempt:
+    def again(self, last: int) -> AppendAttempt:
         return self._replace(after=last, known=min(self.known, last) if last < self.after else self.known)
 
 
@@ -66,25 +66,25 @@ class Next(Enum):
     WAIT = auto()
 
 
-class Verdict(NamedTuple):
+class AppendVerdict(NamedTuple):
     next: Next
     stored: Stored | None = None
 
 
-def verdict(attempt: Attempt, view: LogView) -> Verdict:
+def verdict(attempt: AppendAttempt, view: LogView) -> AppendVerdict:
     block, found = attempt.block, view.of_type
     if attempt.shared and found is not None and found.block.number >= block.number:
-        return Verdict(Next.STORED, found)
+        return AppendVerdict(Next.STORED, found)
     if not attempt.shared and found is not None and found.sequence > attempt.known and not _is_earlier(found.block, block):
-        return Verdict(Next.STORED if is_same(found.block, block) else Next.SEARCH, found)
+        return AppendVerdict(Next.STORED if is_same(found.block, block) else Next.SEARCH, found)
     if not attempt.shared and found is not None and _was_reached(found, block):
         ours = found.block.writer == block.writer
-        return Verdict(Next.STORED, found._replace(block=block) if ours else found)
+        return AppendVerdict(Next.STORED, found._replace(block=block) if ours else found)
     if attempt.alone and view.of_any is not None and _is_of_another(view.of_any, attempt):
-        return Verdict(Next.STORED, view.of_any)
+        return AppendVerdict(Next.STORED, view.of_any)
     if view.last > attempt.after or view.last < attempt.after < view.first:
-        return Verdict(Next.AGAIN)
-    return Verdict(Next.DOUBT if view.last < attempt.known else Next.WAIT)
+        return AppendVerdict(Next.AGAIN)
+    return AppendVerdict(Next.DOUBT if view.last < attempt.known else Next.WAIT)
 
 
 def is_same(found: Block, block: Block) -> bool:
@@ -106,7 +106,7 @@ def _was_reached(found: Stored, block: Block) -> bool:
     return found.sequence == 0 and block.number <= found.block.number < SEQUENCE_MAX
 
 
-def _is_of_another(found: Stored, attempt: Attempt) -> bool:
+def _is_of_another(found: Stored, attempt: AppendAttempt) -> bool:
     block = found.block
     if block.writer == attempt.block.writer:
         return False

@@ -69,6 +69,7 @@ from fairlead.matching.compiled.codegen.runs.gathering import Gathering
 from fairlead.matching.compiled.codegen.runs.run_words import DIFFERENT, KEPT, OUT_LENGTHS, OUT_MEMBERS, end, written
 from fairlead.matching.compiled.codegen.searches.noted_search import NotedSearch
 from fairlead.matching.compiled.codegen.searches.reduced_search import Semijoins
+from fairlead.matching.compiled.codegen.searches.slot_order import SlotOrder
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses, Way
 from fairlead.matching.compiled.planning.shape import Shape
@@ -108,6 +109,7 @@ class Searching:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.end = TAIL if shape.recent else HEAD
         self.step, self.ref = layout.field("PREV" if shape.recent else "NEXT"), layout.field("REF")
+        self.order = SlotOrder(shape, self.ref)
         self.calls: dict[str, FunctionCall] = {}
         self.called: set[str] = set()
         """The functions that searches call."""
@@ -173,7 +175,7 @@ class Searching:
             for clause in self.shape.noted:
                 if clause.searched:
                     blocks.enter_context(code.when(self.noted.unspoilt(code, clause, newest)))
-            for slot in () if self.shape.runs else sorted(self.opened(newest)):
+            for slot in () if self.shape.runs else sorted(self.order.opened(newest)):
                 code.assign(CHOSEN[count, slot] if self.shape.every else MEMBERS[slot], bound_to(slot))
             if self.shape.runs:
                 code.give(end)
@@ -191,7 +193,7 @@ class Searching:
         written as the blocks are closed, the last first. `inner`: there is a loop around it."""
         slot, once = access.slot, access.way is Way.NEIGHBOUR
         tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
-        tests += self._order_tests(slot, newest)
+        tests += self.order.tests(slot, newest)
         if access.way is Way.NEWEST:
             if tests:
                 blocks.enter_context(code.when(all_of(*tests)))
@@ -204,7 +206,11 @@ class Searching:
             tests.insert(0, self.hash_index.may_satisfy(bound_to(slot), sought_at(slot), bound, form))
         self._start(code, access, newest)
         bounded = inner and not once and newest in self.semijoins.first
-        last = slot == max(self.opened(newest)) and not any(each.searched for each in self.shape.noted) and not self.shape.runs
+        last = (
+            slot == max(self.order.opened(newest))
+            and not any(each.searched for each in self.shape.noted)
+            and not self.shape.runs
+        )
         innermost = last and not once and not bounded
         if innermost:  # it only counts: asking would cost it a tenth
             code.assign(walked, 0)
@@ -225,7 +231,7 @@ class Searching:
             count_step(code)
             with code.when(is_halted()):
                 code.give(self.nothing)
-        self._ends(code, slot, newest)
+        self.order.end_loop(code, slot, newest)
         final = once or not self.accesses.depends(slot, newest)  # one that passes is enough
         if once:
             blocks.callback(_leave, code)
@@ -246,14 +252,14 @@ class Searching:
             for each in self.accesses.tests_at(-1, newest):
                 with code.when(negated(self.placed(each.condition, newest))):
                     code.give(self.nothing)
-        timely = self.timely(newest)
+        timely = self.order.timely(newest)
         for slot in timely:
             lowest, at = lowest_of(slot), self.at(self.shape.queue_of_slot[slot])
             if self.shape.follows(slot) and slot - 1 in timely:
                 code.assign(lowest, self.step[lowest_of(slot - 1)])
             else:
                 code.assign(lowest, QUEUES[at, self.end])
-            for other in self.ahead(slot, newest):
+            for other in self.order.ahead(slot, newest):
                 code.assign(lowest, self._past(lowest, lowest_of(other), at))
             with code.when(lowest == NONE):
                 code.give(self.nothing)
@@ -262,46 +268,12 @@ class Searching:
         """From a node on, the first that stands after another one (before it under RECENT)."""
         return call("past", node, self.ref[other], QUEUES[at, ROOT], NODES, LINKS, TREES)
 
-    def opened(self, newest: int | None) -> set[int]:
-        return set(self.shape.singles) - (set() if newest is None else {self.shape.newest_slot(newest)})
-
-    def ahead(self, slot: int, newest: int | None) -> list[int]:
-        """The open slots that have to stand before this one (after it under RECENT)."""
-        pairs = [(o.after, o.before) if not self.shape.recent else (o.before, o.after) for o in self.shape.orders]
-        return sorted({other for mine, other in pairs if mine == slot and other in self.opened(newest)})
-
-    def timely(self, newest: int | None) -> list[int]:
-        """The slots whose lowest event matters, in an order in which each comes after those it depends on."""
-        needed = {slot for slot in self.opened(newest) if self.ahead(slot, newest)}
-        while True:
-            more = {other for slot in needed for other in self.ahead(slot, newest)}
-            more |= {slot - 1 for slot in needed if self.shape.follows(slot) and slot - 1 in self.opened(newest)}
-            if more <= needed:
-                break
-            needed |= more
-        done: list[int] = []
-        while len(done) < len(needed):
-            ready = [
-                slot
-                for slot in sorted(needed - set(done))
-                if set(self.ahead(slot, newest)) <= set(done)
-                and (not self.shape.follows(slot) or slot - 1 not in needed or slot - 1 in done)
-            ]
-            if not ready:  # THEN in a circle: no relation; the loops find that out
-                return []
-            done += ready
-        return done
-
     # The loop of a slot
-
-    def _after_newest(self, slot: int, newest: int | None) -> bool:
-        """The instance before it is the newest event, which is in no queue."""
-        return self.shape.follows(slot) and newest is not None and slot - 1 == self.shape.newest_slot(newest)
 
     def _start(self, code: Code, access: Access, newest: int | None) -> None:
         """The first node of a slot's loop."""
         shape, slot, node = self.shape, access.slot, bound_to(access.slot)
-        queue, follows = shape.queue_of_slot[slot], shape.follows(slot) and not self._after_newest(slot, newest)
+        queue, follows = shape.queue_of_slot[slot], shape.follows(slot) and not self.order.after_newest(slot, newest)
         where, once = self.at(queue), access.way is Way.NEIGHBOUR
         if access.way is Way.HASH:
             self._start_chain(code, access, newest)
@@ -311,7 +283,7 @@ class Searching:
             for _ in range(shape.newest_slot(queue) - slot - 1):
                 code.assign(node, self.layout.field("PREV")[node])
             return
-        timely = slot in self.timely(newest)
+        timely = slot in self.order.timely(newest)
         if follows:
             code.assign(node, self.step[bound_to(slot - 1)])
         elif timely and not once:
@@ -323,7 +295,7 @@ class Searching:
                 behind = NumberComparison(self.ref[node], ">" if shape.recent else "<", self.ref[lowest_of(slot)])
                 with code.when(all_of(node != NONE, behind)):
                     code.assign(node, lowest_of(slot))
-            for other in self.ahead(slot, newest):
+            for other in self.order.ahead(slot, newest):
                 if other < slot:
                     code.assign(node, self._past(node, bound_to(other), where))
         if access.bound is not None:
@@ -369,7 +341,7 @@ class Searching:
     def _start_chain(self, code: Code, access: Access, newest: int | None) -> None:
         """Along the events of the queue that have the partner's number."""
         shape, slot, node = self.shape, access.slot, bound_to(access.slot)
-        follows = shape.follows(slot) and not self._after_newest(slot, newest)
+        follows = shape.follows(slot) and not self.order.after_newest(slot, newest)
         if follows and slot - 1 in shape.equal_slots:
             code.assign(node, self.hash_index.step(bound_to(slot - 1)))
             return
@@ -400,13 +372,13 @@ class Searching:
 
     def _along(self, slot: int, newest: int | None) -> bool:
         """The slot continues along the chain of the one before it."""
-        follows = self.shape.follows(slot) and not self._after_newest(slot, newest)
+        follows = self.shape.follows(slot) and not self.order.after_newest(slot, newest)
         return follows and slot - 1 in self.shape.equal_slots
 
     def _chain_key(self, slot: int, newest: int | None) -> Formula | None:
         """Of an event at the slot, where its chain is walked from the beginning: what the least is known of."""
         bound = self.accesses.chain_bound(slot, newest)
-        if bound is None or (self.shape.follows(slot) and not self._after_newest(slot, newest)):
+        if bound is None or (self.shape.follows(slot) and not self.order.after_newest(slot, newest)):
             return None
         column = self.shape.columns[bound.column]
         stored = key_of(self.placed(SlotColumn(bound.column, slot), newest), column.is_double, bound.sign)
@@ -417,26 +389,6 @@ class Searching:
         """A chain was walked to its end."""
         with code.when(all_of(bound_to(slot) == NONE, least_of(slot) < HIGHEST)):
             code.assign(CHAIN_LEAST[chain_of(slot)], least_of(slot))
-
-    def _order_tests(self, slot: int, newest: int | None) -> list[Formula]:
-        """What THEN asks of this slot and those bound before it; the newest event stands after all others anyway."""
-        opened = self.opened(newest)
-        return [
-            self.ref[bound_to(o.before)] < self.ref[bound_to(o.after)]
-            for o in self.shape.orders
-            if {o.before, o.after} <= opened and max(o.before, o.after) == slot
-        ]
-
-    def _ends(self, code: Code, slot: int, newest: int | None) -> None:
-        """Where THEN ends a loop: further events only stand further behind (or ahead) of one that is bound."""
-        if self.shape.recent:
-            others = [o.before for o in self.shape.orders if o.after == slot and o.before < slot]
-        else:
-            others = [o.after for o in self.shape.orders if o.before == slot and o.after < slot]
-        sign = "<=" if self.shape.recent else ">="
-        for other in sorted(set(others) & self.opened(newest)):
-            with code.when(NumberComparison(self.ref[bound_to(slot)], sign, self.ref[bound_to(other)])):
-                code.leave()
 
 
 def _leave(code: Code) -> None:

@@ -114,7 +114,9 @@ class Costs:
             if newest is None or self.accesses.is_possible(newest):
                 newest = None if shape.runs and self.accesses.is_free(newest) else newest
                 costs.append(self.search(newest))
-                steps = tuple(self.step(slot, newest) for slot in range(shape.size) if slot in self.searching.opened(newest))
+                steps = tuple(
+                    self.step(slot, newest) for slot in range(shape.size) if slot in self.searching.order.opened(newest)
+                )
                 notes += self.runs.notes()
                 if shape.overlapping and shape.disposal is not Disposal.FIRST_PREFIX:
                     costs.append(N)
@@ -138,7 +140,7 @@ class Costs:
 
     def search(self, newest: int | None) -> Cost:
         """For one search; `newest` None: over everything."""
-        accesses, opened = self.accesses, sorted(self.searching.opened(newest))
+        accesses, opened = self.accesses, sorted(self.searching.order.opened(newest))
         reached = {slot: accesses.of(slot, newest) for slot in opened}
         fallible = {slot: bool(self._tests(slot, newest) or self._bits(reached[slot])) for slot in opened}
         firm = not any(fallible.values()) and not any(each.way is Way.NEIGHBOUR for each in reached.values())
@@ -151,10 +153,10 @@ class Costs:
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
             fails = fails or fallible[slot] or slot in unordered
-        nested = plus(cost, self.runs.last if self.shape.runs else ONE, *(LOG for _ in self.searching.timely(newest)))
+        nested = plus(cost, self.runs.last if self.shape.runs else ONE, *(LOG for _ in self.searching.order.timely(newest)))
         if newest not in accesses.explosive:
             return nested
-        asks = any(each.way is Way.TREE or self.searching.ahead(each.slot, newest) for each in reached.values())
+        asks = any(each.way is Way.TREE or self.searching.order.ahead(each.slot, newest) for each in reached.values())
         reduced = self._reduced(self.searching.semijoins.plans[newest], asks)
         return min(nested, reduced, key=size_of)
 
@@ -175,7 +177,7 @@ class Costs:
         first = not self._rest(access, newest) and not self._bits(access) and not unordered
         reach = {Way.HASH: K, Way.NEIGHBOUR: ONE}.get(access.way, N)
         visited = times(ONE if first and not again else reach, LOG if access.way is Way.TREE else ONE)
-        start = LOG if self.searching.ahead(slot, newest) else ONE
+        start = LOG if self.searching.order.ahead(slot, newest) else ONE
         if access.way is Way.HASH and shape.follows(slot) and slot - 1 not in shape.equal_slots:
             start = plus(start, K)
         return plus(start, visited, times(reach if again else ONE, inner))
@@ -256,13 +258,13 @@ class Costs:
             return Walked(name, (), (*rest, *orders))
         if orders:
             return ByOrder(name, tuple(orders))
-        if shape.follows(slot) and slot - 1 in self.searching.opened(newest):
+        if shape.follows(slot) and slot - 1 in self.searching.order.opened(newest):
             return NextQueued(name, after=self.names[slot - 1], older=shape.recent)
         return FirstQueued(name, newest=shape.recent)
 
     def _order_texts(self, slot: int, newest: int | None) -> list[str]:
         """The order between this slot and others that are still open."""
-        opened = self.searching.opened(newest)
+        opened = self.searching.order.opened(newest)
         mine = [each for each in self.shape.orders if slot in (each.before, each.after) and {each.before, each.after} <= opened]
         return list(dict.fromkeys(f"{self.names[each.before]} {each.word} {self.names[each.after]}" for each in mine))
 
