@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from fairlead.model.events.list_ends import sound_batch
+
 
 def buffer_of(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
@@ -24,7 +26,7 @@ def validated(blob: bytes | memoryview) -> pa.Table:
     """Of bytes that may be damaged. Raises ArrowInvalid or OSError; others would crash the process later."""
     table = unpacked(blob)
     table.validate(full=True)
-    return table
+    return pa.Table.from_batches([sound_batch(each) for each in table.to_batches()], table.schema)
 
 
 def unpacked(blob: pa.Scalar | bytes | memoryview) -> pa.Table:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from fairlead.errors import FairleadError, StateError
 from fairlead.model.events.columns import ARROW
+from fairlead.model.events.list_ends import sound_batch
 from fairlead.model.limits import LIMITS
 
 LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(), pa.int64()})
@@ -58,6 +59,7 @@ def read_batch(body: bytes) -> pa.RecordBatch:
             _require_form(field)
         batch = reader.read_next_batch()
         batch.validate(full=True)
+        batch = sound_batch(batch)
         if batch.num_rows != 1 or len(set(batch.schema.names)) < len(batch.schema.names):
             raise unsound("it is one row, and each column is there once")
         for name, column in zip(batch.schema.names, batch.columns, strict=True):

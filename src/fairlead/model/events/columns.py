@@ -305,9 +305,10 @@ def _nested_values(column: pa.Array) -> list[Any]:
         parts = [_nested_values(each) for each in column.flatten()]  # NULL where the struct is
         values: list[Any] = list(zip(*parts, strict=True))
     elif pa.types.is_list(kind):
-        inside = _nested_values(column.values)
         ends = column.offsets.to_pylist()
-        values = [tuple(inside[low:high]) for low, high in pairwise(ends)]
+        first = ends[0]
+        inside = _nested_values(column.values.slice(first, ends[-1] - first))  # of a slice, only what it has
+        values = [tuple(inside[low - first : high - first]) for low, high in pairwise(ends)]
     else:
         found: list[Any] = (as_numbers(column) if is_counted(kind) else column).to_pylist()
         return found

@@ -16,6 +16,7 @@ import pyarrow.types as is_
 
 from fairlead.errors import DataError
 from fairlead.model.events.columns import ARROW, arrow_type, decimals_at, number_array
+from fairlead.model.events.list_ends import sound_lists
 from fairlead.model.events.types import DataType, Kind
 from fairlead.model.events.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
 from fairlead.transport.admission.converters import (
@@ -35,7 +36,7 @@ def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
     if is_.is_null(column.type):
         return pa.nulls(len(column), target)
     if wanted.is_nested:
-        return _nested(plain(column), wanted, allow_nan=allow_nan)
+        return _nested(sound_lists(plain(column)), wanted, allow_nan=allow_nan)
     array = CASTS[wanted.kind](column, wanted)
     return array if allow_nan else finite(array)
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from fairlead.model.events.list_ends import sound_batch
 from fairlead.model.limits import LIMITS
 
 COMPRESSION, HEADER = 3, 2
@@ -55,7 +56,7 @@ def _read(source: pa.BufferReader, rows: int) -> pa.RecordBatch:
     found.validate(full=True)
     if source.read(8) != END:
         raise Damaged
-    return found
+    return sound_batch(found)
 
 
 def _is_allowed(data_type: pa.DataType, levels: int = LIMITS.data_type_depth_max) -> bool:
