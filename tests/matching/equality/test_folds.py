@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -22,7 +23,7 @@ from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.matching.equality.test_equal_to_reference import events_of
 from tests.matching.generators.folds import fold_cases, session_cases
-from tests.matching.generators.generated import Case
+from tests.matching.generators.generated import START, Case
 from tests.matching.results.test_result_table import compared
 
 
@@ -85,3 +86,21 @@ def delivered(engine: Engine, columns: Columns, case: Case) -> list[Relation]:
 @given(fold_cases() | session_cases(), st.integers(1, 13))
 def test_folded_runs_give_the_table_of_their_objects(case: Case, size: int) -> None:
     compared(compile_text(case.rules), case.events, size)
+
+
+def test_aggregates_of_paths_are_folded() -> None:
+    rules = """TYPE Q (k INT, n STRUCT<p: DECIMAL(10,2), q: STRUCT<z: STRING, i: BIGINT>>, at TIMESTAMP) TIME at
+    SUBSCRIPTION S MATCH Q q+ HAVING count(DISTINCT q.n.q.z) >= 2 PER k FOLD q
+    EMIT E (p = sum(q.n.p), a = avg(q.n.q.i), m = min(q.n.q.i), z = first(q.n.q.z), c = count(q.n.p))"""
+    inner = ({"p": "1.25", "q": {"z": "a", "i": 5}}, None, {"p": "-3.50", "q": None}, {"p": None, "q": {"z": "b", "i": 2}})
+    case = Case(rules, [{"type": "Q", "k": 1, "n": each, "at": START + timedelta(seconds=at)} for at, each in enumerate(inner)])
+    plan = compile_text(rules)
+    expected = shown(ReferenceMatcher(plan).run(events_of(plan, case), None))
+    assert len(expected) == 1
+    assert refusal_of(plan, plan["S"]) is None
+    for lane in (None, 0):
+        engine, found = Engine(plan, kernels_from=lane), list[Relation]()
+        for columns in read_events(case.events, plan.catalogue, batch_rows=1):
+            found += engine.feed(columns)
+            engine = Engine.load(plan, engine.dump(), kernels_from=lane)
+        assert shown(found) == expected

@@ -88,7 +88,7 @@ def folding_of(branch: Branch, catalogue: Catalogue) -> Folding | None:
         if isinstance(leaf, Aggregate) and leaf.slots == (slot,) and leaf.attribute is not None
     }
     keys = sorted(read)
-    totals = (Total(*key, schema.attributes[schema.index[key[1]]].type) for key in keys if key[0] in ("count", "sum", "avg"))
+    totals = (Total(*key, schema.type_of(key[1])) for key in keys if key[0] in ("count", "sum", "avg"))
     extremes = (key for key in keys if key[0] in ("min", "max"))
     different = (attribute for function, attribute in keys if function == DISTINCT)
     emits_time = branch.emission is not None and catalogue[branch.emission.type].timed
