@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+from unittest import mock
 
 import pytest
 
 import fairlead
+from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.runtime.live.resume_points import ResumePoints, resume_points
-from fairlead.runtime.live.subscriber.snapshots import STORE, Snapshots, snapshot_list, state_name
+from fairlead.runtime.live.subscriber.snapshots import STORE, Snapshots, SnapshotWriter, snapshot_list, state_name
+from fairlead.transport.log.blocks.block_filter import ROUTES
 from fairlead.transport.log.memory_log import MemoryLog
+from fairlead.transport.log.trims import TrimmedHead, TrimRecord, note_record, note_trimmed
 from tests.marks import sample_size
 from tests.runtime.live.reading import RULES, TYPES, some
 from tests.runtime.live.subscriber.test_record import opened
@@ -106,3 +110,36 @@ def test_who_joins_a_lineage_of_several_streams_holds_its_state() -> None:
             assert [len(each) for each in held] == [1]
 
     run(work)
+
+
+@pytest.mark.parametrize(("begun", "left"), [(begun, left) for begun in range(5) for left in range(begun, 6)])
+def test_who_joins_a_lineage_whose_beginning_was_trimmed_begins_anew(begun: int, left: int) -> None:
+    """Without a saved state, a lineage reads again from its origin. If one block of that is gone, it cannot be joined: the next
+    one begins later, not at the same place at every attempt. Seed 10131206 of the simulator."""
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            for turn in range(5):
+                await fl.publish("A", k=turn, x=0, wait=True)
+            await trim(fl, begun)
+            with mock.patch.object(SnapshotWriter, "end"):
+                async with fl.subscribe(RULES, start="snapshot"):
+                    pass  # decides where the leading lineage begins
+            await trim(fl, left)
+            async with fl.subscribe(RULES, name="desk", start="snapshot") as sub:
+                await fl.publish("A", k=9, x=0, wait=True)
+                await fl.publish("B", k=9, x=0, wait=True)
+                assert [each.events[0]["k"] for each in await some(sub, 1)] == [9]
+
+    run(work)
+
+
+async def trim(fl: Client, blocks: int) -> None:
+    """The first blocks of the one topic, which are of one source."""
+    stream = await fl.log.open_topics(["main"])
+    for number in range(blocks):
+        head = TrimmedHead("A", number, number, 1, "", number + 1, 1, (number + 1,) * ROUTES)
+        await note_trimmed(fl.log, stream.name, fl.source, {"A": head})
+    await note_record(fl.log, stream.name, TrimRecord(first=blocks + 1))
+    await fl.log.trim(stream, blocks + 1)

@@ -135,14 +135,16 @@ class LeadingLineage:
         return tuple((each + 1) << INDEX_BITS for each in ends)
 
     async def _is_followed(self, origin: Origin) -> bool:
-        """Whether the log has all that the lineage reads after its newest snapshot."""
+        """Whether the log has all that the lineage reads after its newest snapshot. If it has all from the origin on, no state
+        has to be loaded to tell."""
         reads = [*zip(self._streams, self._group.sources, strict=True)]
+        before = [max(0, (each >> INDEX_BITS) - 1) for each in origin]
         if all(
             [
                 len(topics) == 1
-                and await after_trim(self._log, each) <= first >> INDEX_BITS
-                and (await self._log.state(each)).first <= (first >> INDEX_BITS) + 1
-                for (each, topics), first in zip(reads, origin, strict=True)
+                and await after_trim(self._log, each) <= last
+                and (await self._log.state(each)).first <= last + 1
+                for (each, topics), last in zip(reads, before, strict=True)
             ]
         ):
             return True
