@@ -43,7 +43,8 @@ ORDERS = {
     "tagging": "ORDER BY at DELAY 500 MILLISECONDS AHEAD 1 HOUR",
     "at once": "ORDER BY at, k",
 }
-CASES = [(ONE, "tagging"), (ONE, "at once"), (SEVERAL, "revising")]
+CASES = [(ONE, "tagging", 7), (ONE, "at once", 8), (SEVERAL, "revising", 8)]
+"""With seeds by which every rule emits something."""
 START = datetime.now(UTC) - timedelta(hours=2)
 SECOND = timedelta(seconds=1)
 
@@ -131,13 +132,13 @@ def frontier(plan: fairlead.Plan) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("types", "order"), CASES, ids=["tagging", "at once", "several topics"])
-def test_a_batch_stores_the_blocks_of_a_live_subscriber(spark: SparkSession, types: str, order: str) -> None:
+@pytest.mark.parametrize(("types", "order", "seed"), CASES, ids=["tagging", "at once", "several topics"])
+def test_a_batch_stores_the_blocks_of_a_live_subscriber(spark: SparkSession, types: str, order: str, seed: int) -> None:
     rules = f"{ORDERS[order]} {RULES}"
     plan = fairlead.compile(f"{types} {rules}")
     with fairlead.connect().sync as fl:
         fl.declare(types)
-        published(fl, len(order))
+        published(fl, seed)
         with copied(fl, types) as other:
             live(other, rules)
             wanted = derived(other)
