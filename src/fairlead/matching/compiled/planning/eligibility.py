@@ -94,9 +94,10 @@ def expenses(plan: Plan) -> Iterator[Expense]:
 
 
 def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
-    """Whether it is worth a look: with two members, only where events between them count, or everything may be searched."""
+    """Whether it is worth a look: with one member, only where events before it count; with two, where events between them do,
+    or everything may be searched."""
     if len(branch.slots) != 2 or branch.runs:
-        return len(branch.slots) >= 2
+        return len(branch.slots) >= 2 or bool(branch.prompt)
     loose = subscription.disposal in (Disposal.FIRST_PREFIX, Disposal.ADVANCE) or subscription.matching.contiguous
     return loose or bool(branch.prompt) or overlapping(branch, plan.catalogue)
 
