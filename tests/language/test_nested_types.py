@@ -241,3 +241,16 @@ def test_an_exact_number_inside_is_read_as_its_digits_say(tmp_path: Path) -> Non
     [event] = [event for batch in read_files(path, plan.catalogue) for event in batch.events(plan.catalogue)]
     assert event.values == {"m": [{"x": Decimal("123456789.12"), "y": 0.1}], "d": [0.1]}
     assert event["m"] == [{"x": Decimal("123456789.12"), "y": 0.1}]
+
+
+@pytest.mark.parametrize("types", ["b BOOLEAN", "b STRUCT<k: INT>"])
+def test_an_alias_of_another_branch_is_no_attribute(types: str) -> None:
+    """`b.k` is about the element b, also in the branch that has none and whose event has an attribute of this name."""
+    plan = fairlead.compile(
+        f"TYPE A (k INT, {types}) TYPE B (k INT) TYPE N (k INT)\n"
+        "SUBSCRIPTION S MATCH A a OR B b WHERE a.k = 1 AND b.k = 2 WITHOUT N n BEFORE b WHERE n.k = b.k"
+    )
+    branches = plan["S"].branches
+    assert [[each.slots for each in branch.predicates] for branch in branches] == [[(0,)], [(0,)]]
+    rows = [{"type": "A", "k": 2, "b": None}, {"type": "A", "k": 1, "b": None}, {"type": "B", "k": 1}, {"type": "B", "k": 2}]
+    assert [each.positions for each in fairlead.match(plan, rows)] == [(1,), (3,)]

@@ -61,7 +61,8 @@ def noting(mine: Belonging, shape: BranchPattern, source: RuleText) -> tuple[Not
     made = []
     for clause, member in mine.values():
         slots = [_slot(each, shape.members) for each in clause.anchors]
-        scope = Scope({**shape.members, member.alias: member}, {alias: each.word for alias, (each, _) in mine.items()})
+        hidden = {alias: each.word for alias, (each, _) in mine.items()}
+        scope = Scope({**shape.members, member.alias: member}, hidden, shape.elsewhere)
         predicates = _predicates(clause, member, scope, source)
         made.append(clause.planned(member, slots, shape.members, predicates))
     return tuple(made)

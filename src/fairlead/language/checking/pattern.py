@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
@@ -39,10 +40,14 @@ class BranchPattern:
     members: Mapping[str, AliasMember]
     pattern: syntax.Pattern
     """As it is written."""
+    elsewhere: frozenset[str] = frozenset()
+    """Aliases of other branches."""
 
 
 def shapes(pattern: syntax.Pattern, catalogue: Catalogue) -> tuple[BranchPattern, ...]:
-    return tuple(_shape(branch, catalogue) for branch in _branches(pattern))
+    found = [_shape(branch, catalogue) for branch in _branches(pattern)]
+    names = frozenset(alias for each in found for alias in each.members)
+    return tuple(replace(each, elsewhere=names - each.members.keys()) for each in found)
 
 
 def _branches(pattern: syntax.Pattern) -> list[syntax.Pattern]:

@@ -68,7 +68,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
     mine = [in_canonical_order(each, shape, source) for each, shape in zip(mine, built, strict=True)]
     hidden = {each.alias.text: each.word for each in node.noting}
     noted = [noting(each, shape, source) for each, shape in zip(mine, built, strict=True)]
-    scopes = [Scope(shape.members, hidden) for shape in built]
+    scopes = [Scope(shape.members, hidden, shape.elsewhere) for shape in built]
     condition = _find(node, syntax.Where)  # 4
     placed = where(condition, [replace(each, steps=True) for each in scopes], source) if condition else [[] for _ in built]
     ordered = [

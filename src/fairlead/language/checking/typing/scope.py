@@ -38,6 +38,8 @@ class Scope:
     members: Mapping[str, AliasMember]
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Aliases of noted events, which only the WHERE of their clause can see, each with the keyword of that clause."""
+    elsewhere: frozenset[str] = frozenset()
+    """Aliases of other branches."""
     whole: bool = False
     """A run is one thing here, of which only aggregates are values. Otherwise a condition is about each of its events."""
 
@@ -69,7 +71,7 @@ class Scope:
     def _is_bare(self, reference: syntax.Reference) -> bool:
         """Whether it begins with an attribute, not with an element."""
         head = reference.head.text
-        known = head in self.members or head in self.hidden
+        known = head in self.members or head in self.hidden or (reference.attribute is not None and head in self.elsewhere)
         return not known and reference.index is None and bool(self._having(head))
 
     def value(self, reference: syntax.Reference) -> Field | Literal:
